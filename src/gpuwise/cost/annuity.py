@@ -1,0 +1,59 @@
+"""An owned machine's hour.
+
+Per month: [capex · CRF − residual · SFF] / 12 + hosting + staff; per busy hour: power · PUE · electricity.
+CRF = r / (1 − (1+r)^−n), SFF = r / ((1+r)^n − 1), both by expm1 and log1p so that r → 0 gives 1/n.
+
+Source: capital recovery and sinking fund factors, ASTM E917; W. Short et al., NREL/TP-462-5173 (1995), §3.
+Test value: CRF(7 %, 25 a) = 0.08581 (PyPSA's annuity test), CRF(0 %, 5 a) = 0.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import expm1, log1p
+
+from gpuwise.catalogue import Catalogue, as_days, from_rows
+from gpuwise.model import Machine
+from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd, UsdPerHour
+
+
+def capital_recovery_factor(rate: Fraction, years: float) -> float:
+    """Yearly payment that repays 1 over `years` at `rate` a year."""
+    growth = years * log1p(rate)
+    return 1 / years if growth == 0 else -rate / expm1(-growth)
+
+
+def sinking_fund_factor(rate: Fraction, years: float) -> float:
+    """Yearly payment that grows to 1 after `years` at `rate` a year."""
+    growth = years * log1p(rate)
+    return 1 / years if growth == 0 else rate / expm1(growth)
+
+
+def fixed_usd_per_month(machine: Machine) -> Usd:
+    """What the machine costs a month whether it is used or not."""
+    crf = capital_recovery_factor(machine.discount_fraction, machine.life_years)
+    sff = sinking_fund_factor(machine.discount_fraction, machine.life_years)
+    capital = (machine.capex_usd * crf - machine.residual_usd * sff) / 12
+    return capital + machine.hosting_usd_per_month + machine.staff_usd_per_month
+
+
+def running_usd_per_hour(machine: Machine) -> UsdPerHour:
+    """Energy of one busy hour: W / 1000 · PUE · USD/kWh."""
+    return machine.power_w / 1000 * machine.pue * machine.electricity_usd_per_kwh
+
+
+def owned_offers(machines: Sequence[Machine], name: str = "machines") -> Catalogue:
+    """The machines as offers of the market `owned`: never free, without a bill for a single job."""
+    return from_rows(name, name, [_row(m) for m in machines], ids=[f"owned/{m.name}" for m in machines])
+
+
+def _row(machine: Machine) -> dict[str, object]:
+    fixed, running = fixed_usd_per_month(machine), running_usd_per_hour(machine)
+    return {
+        "provider": "owned", "instance": machine.name, "country": machine.country, "market": "owned",
+        "accelerator": machine.accelerator, "accelerators": machine.accelerators, "nodes": 1, "host": "own",
+        "availability": "available", "price_state": "listed", "currency": "USD", "price_unit": "month", "tax": "net",
+        "price_native": fixed, "price_usd_per_hour": fixed / HOURS_PER_MONTH + running,
+        "running_usd_per_hour": running, "observed": as_days(machine.observed), "observed_precision": "day",
+        "quality": "example" if machine.example else "own", "source": machine.source.ref, "note": machine.note,
+    }  # fmt: skip

@@ -1,0 +1,106 @@
+"""What a person has agreed with a provider: negotiated rates, credits, and hours already paid for.
+
+A negotiated rate replaces or lowers the price. Hours already committed cost nothing more until they are used up: their
+marginal price is 0. Credits are money that pays a bill; they never hide it, so ranking and budget use the gross bill.
+
+Source: FOCUS 1.1, ContractedCost, CommitmentDiscount and Credit. Test value: 10 h at 3 USD/h with 4 committed hours is
+18 USD gross; a credit of 5 USD leaves 13 USD to pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwise.catalogue import Catalogue
+from gpuwise.units import Fraction, Hours, Usd, UsdPerHour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which offers an agreement covers: every field given must match, None matches all."""
+
+    provider: str
+    instance: str | None = None
+    region: str | None = None
+    accelerator: str | None = None
+    market: str | None = None
+
+    def covers(self, offers: Catalogue) -> NDArray[np.bool_]:
+        """Rows that it applies to, shape (n,)."""
+        rows = np.ones(len(offers), bool)
+        for column in ("provider", "instance", "region", "accelerator", "market"):
+            if (wanted := getattr(self, column)) is not None:
+                rows &= getattr(offers, column).isin((wanted,))
+        return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A negotiated price: off_fraction below the list (0.15 = 15 % off), or a fixed price of the whole offer."""
+
+    scope: Scope
+    off_fraction: Fraction | None = None
+    price_usd_per_hour: UsdPerHour | None = None
+    until: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commitment:
+    """Instance hours already paid for and still unused on the day asked about."""
+
+    scope: Scope
+    left_h: Hours
+    until: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credit:
+    """Money a provider has granted; it lapses on `until`."""
+
+    provider: str
+    left_usd: Usd
+    until: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discounts:
+    """All agreements of a person. Where several rates cover an offer, the one named last holds."""
+
+    rates: Sequence[Rate] = ()
+    commitments: Sequence[Commitment] = ()
+    credits: Sequence[Credit] = ()
+
+    def price_usd_per_hour(self, offers: Catalogue, as_of: date) -> NDArray[np.float64]:
+        """The price of every row after negotiated rates, shape (n,); NaN stays unknown unless a price was agreed."""
+        price = offers.price_usd_per_hour.copy()
+        for rate in self.rates:
+            if not _holds(rate.until, as_of):
+                continue
+            rows = rate.scope.covers(offers)
+            if rate.price_usd_per_hour is not None:
+                price[rows] = rate.price_usd_per_hour
+            elif rate.off_fraction is not None:
+                price[rows] = offers.price_usd_per_hour[rows] * (1 - rate.off_fraction)
+        return price
+
+    def committed_h(self, offers: Catalogue, as_of: date) -> NDArray[np.float64]:
+        """Hours of every row that are paid for already, shape (n,)."""
+        hours = np.zeros(len(offers))
+        for commitment in self.commitments:
+            if _holds(commitment.until, as_of):
+                hours[commitment.scope.covers(offers)] += commitment.left_h
+        return hours
+
+    def credit_usd(self, provider: str, bill_usd: Usd, as_of: date) -> Usd:
+        """How much of a bill the provider's credits pay."""
+        left = sum(c.left_usd for c in self.credits if c.provider == provider and _holds(c.until, as_of))
+        return min(left, bill_usd)
+
+
+def _holds(until: date | None, as_of: date) -> bool:
+    return until is None or as_of <= until

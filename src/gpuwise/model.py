@@ -1,0 +1,411 @@
+"""Every domain type. Read this first.
+
+Values only: frozen, slotted, keyword-only. A number carries its unit in its name (`units.SUFFIXES`) and its docstring.
+A figure that is not known is None, and the field `reasons` or a `Message` beside it says why; it is never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from math import log
+from typing import Literal
+
+from gpuwise.errors import Message
+from gpuwise.estimate import Z80, Estimate, Interval
+from gpuwise.units import Fraction, GbPerSecond, Gib, Hours, Seconds, Tflops, Usd, UsdPerHour, Watts
+
+Market = Literal["on-demand", "spot", "reserved", "dedicated", "community", "free", "owned"]
+Precision = Literal["fp32", "tf32", "amp", "amp_bf16", "bf16", "fp8"]
+Availability = Literal["available", "on request", "sold out", "withdrawn", "unknown"]
+PriceUnit = Literal["hour", "month", "term"]
+Host = Literal["datacentre", "peer", "own", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a fact comes from. ref: a key of sources.csv, or the person's file."""
+
+    kind: Literal["measured", "published", "quoted", "predicted", "assumed"]
+    ref: str
+    retrieved: date | None = None
+    licence: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """One accelerator as it is sold, form factor and memory size included. Peak rates are dense, fp32 accumulation.
+
+    memory_gib: nominal size per device, as sold. usable_memory_gib: what a driver reports, None where no source says.
+    *_tflops: 10^12 operations/s; None where the device has no such unit or no source gives it.
+    link_gb_per_s: device to device, both directions together.
+    """
+
+    id: str
+    name: str
+    vendor: str
+    architecture: str
+    form_factor: str
+    memory_gib: Gib
+    usable_memory_gib: Gib | None = None
+    bandwidth_gb_per_s: GbPerSecond | None = None
+    fp32_tflops: Tflops | None = None
+    tf32_tflops: Tflops | None = None
+    fp16_tflops: Tflops | None = None
+    bf16_tflops: Tflops | None = None
+    fp8_tflops: Tflops | None = None
+    tdp_w: Watts | None = None
+    link: str | None = None
+    link_gb_per_s: GbPerSecond | None = None
+    launched: date | None = None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """What a job runs on: performance belongs to it, not to the accelerator alone.
+
+    variants: the accelerators it may be; more than one where the offer does not say which (predicted as a range).
+    per_node: accelerators in one machine. link: NVLink, PCIe or None if unknown.
+    """
+
+    variants: tuple[Accelerator, ...]
+    per_node: int = 1
+    nodes: int = 1
+    link: str | None = None
+    vcpus: int | None = None
+    memory_gib: Gib | None = None
+
+    @property
+    def accelerators(self) -> int:
+        return self.per_node * self.nodes
+
+    @property
+    def name(self) -> str:
+        return "/".join(a.id for a in self.variants)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A training job, described by counts that hold on any machine.
+
+    gmacs: 10^9 multiply-accumulates of one forward pass of one sample. activations_m: 10^6 activation elements one
+    sample's forward pass writes. stored_m: 10^6 elements one sample keeps for the backward pass (None: not counted,
+    taken as 2 × activations_m). operations: convolutions, matrix products and attentions of one forward pass (None: not
+    counted). parameters_m: 10^6. gradient bytes = 4 × parameters. state_bytes_per_parameter:
+    weights, gradients and optimizer states together. samples: what an epoch holds (images, sequences).
+    measured_as: names under which measured tables know this very model; nearest: the measured workload whose ratios
+    between devices stand in for it. assumed: fields that are assumptions (name -> why); overridden ones leave it.
+    accuracy_fraction: reached after the stated epochs, None with a reason.
+    """
+
+    name: str
+    title: str
+    family: str
+    model: str
+    sample: str
+    gmacs: float
+    activations_m: float
+    parameters_m: float
+    state_bytes_per_parameter: float
+    batch_per_accelerator: int
+    precision: Precision
+    samples: int
+    epochs: float
+    stored_m: float | None = None
+    operations: int | None = None
+    memory_format: Literal["nchw", "nhwc"] | None = None
+    measured_as: tuple[str, ...] = ()
+    nearest: tuple[str, ...] = ()
+    accuracy_fraction: Fraction | None = None
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    source: Source
+    reasons: Mapping[str, Message] = field(default_factory=dict)
+
+    @property
+    def total_samples(self) -> float:
+        return self.samples * self.epochs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """A figure nobody measured here: value in `unit`, low and high as its 80 % interval, with who says so and when."""
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    unit: str
+    source: str
+    observed: date | None = None
+    note: str = ""
+
+    @property
+    def estimate(self) -> Estimate:
+        """The value with one error of its own name: ln(high/low) over twice the 80 % quantile."""
+        if self.low is None or self.high is None or self.low <= 0:
+            return Estimate(value=self.value, basis="assumed")
+        sd = log(self.high / self.low) / (2 * Z80)
+        return Estimate(value=self.value, spread=((self.name, sd),) if sd else (), basis="assumed")
+
+
+Assumptions = Mapping[str, Assumption]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkResult:
+    """One measured throughput. precision: the arithmetic really used. samples_per_s: of all accelerators together."""
+
+    workload: str
+    family: str
+    accelerator: str
+    accelerators: int
+    precision: Precision
+    batch_per_accelerator: int
+    samples_per_s: float
+    software: str | None = None
+    memory_format: str | None = None
+    observed: date | None = None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine one owns or rents outright, as its owner states it. Money in USD; an example says so.
+
+    capex_usd: paid at purchase; residual_usd: worth at the end of life_years. power_w at the wall under load;
+    pue: facility power / machine power; electricity_usd_per_kwh; hosting_usd_per_month and staff_usd_per_month.
+    discount_fraction: yearly cost of capital.
+    """
+
+    name: str
+    accelerator: str
+    accelerators: int
+    capex_usd: Usd
+    residual_usd: Usd
+    life_years: float
+    power_w: Watts
+    pue: float
+    electricity_usd_per_kwh: float
+    hosting_usd_per_month: float
+    staff_usd_per_month: float
+    discount_fraction: Fraction
+    country: str | None = None
+    example: bool = False
+    observed: date | None = None
+    source: Source
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A recorded run, as `measure` writes it and `rank --measured` reads it: one JSON document (schema 1).
+
+    device: gpu or cpu; a CPU run gives counts and memory, never speed for a GPU. samples_per_s: steady state, of all
+    accelerators together. peak_memory_gib: per device. decode_s: host work per sample.
+    """
+
+    schema: int = 1
+    kind: str = "measurement"
+    created_utc: str
+    workload: str
+    device: Literal["gpu", "cpu"]
+    accelerator: str | None
+    accelerators: int
+    precision: Precision
+    batch_per_accelerator: int
+    samples_per_s: Interval | None
+    memory_format: str | None = None
+    compiled: bool | None = None
+    peak_memory_gib: Gib | None = None
+    decode_s: Seconds | None = None
+    epochs: float | None = None
+    gmacs: float | None = None
+    activations_m: float | None = None
+    parameters_m: float | None = None
+    software: Mapping[str, str] = field(default_factory=dict)
+    machine: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """One thing that can be rented or owned, with the day on which its price was seen. See `catalogue` for columns.
+
+    price_usd_per_hour: of the whole instance; None with reasons["price_usd_per_hour"]. memory_gib: nominal, per GPU.
+    accelerator: one id, or ids joined by "|" where the variant is unknown. term_h: length of a commitment.
+    upfront_usd: paid at once. billing_step_s, billing_minimum_s: None where the provider's rule is unknown.
+    """
+
+    id: str
+    provider: str
+    instance: str
+    region: str | None
+    country: str | None
+    market: Market
+    accelerator: str
+    accelerators: int
+    memory_gib: Gib | None
+    vcpus: int | None
+    host_memory_gib: Gib | None
+    link: str | None
+    host: Host
+    availability: Availability
+    price_usd_per_hour: UsdPerHour | None
+    price_native: float | None
+    currency: str
+    price_unit: PriceUnit
+    term_h: Hours | None
+    upfront_usd: Usd | None
+    billing_step_s: Seconds | None
+    billing_minimum_s: Seconds | None
+    observed: date | None
+    observed_precision: str
+    quality: str
+    source: Source
+    note: str = ""
+    reasons: Mapping[str, Message] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Throughput of one workload on one platform, with why we think so.
+
+    throughput_per_s: samples of all accelerators together. method: measured, ratio or roofline.
+    evidence: the rows it stands on, in words; advice: what to measure next to narrow it.
+    """
+
+    workload: str
+    platform: str
+    accelerators: int
+    throughput_per_s: Estimate
+    method: Literal["measured", "ratio", "roofline"]
+    evidence: tuple[Message, ...]
+    advice: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """No prediction, and why: a value, not an exception and not a guess. rule: the exclusion rule that it becomes."""
+
+    workload: str
+    platform: str
+    accelerators: int
+    rule: str
+    reason: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """One line of a bill: amount_usd = quantity × unit_price_usd, unrounded."""
+
+    kind: str
+    quantity: float
+    unit: str
+    unit_price_usd: float
+    amount_usd: Usd
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one run costs. billed_usd is gross: the sum of the lines; credits are shown apart and never hide it."""
+
+    billed_usd: Usd
+    lines: tuple[CostLine, ...]
+    credit_usd: Usd = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotes:
+    """How the prices of one marketplace spread for one GPU on one day, per offer and hour, in USD."""
+
+    count: int
+    minimum_usd_per_hour: UsdPerHour
+    median_usd_per_hour: UsdPerHour
+    maximum_usd_per_hour: UsdPerHour
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One offer for one workload, priced. None has its reason under the same name in `reasons`.
+
+    time_s: preparation + run + interruptions. wait_s: until the machine starts. cost_usd: billed for this job alone.
+    cost_share_usd: the job's share when the machine is busy for the hours per month given.
+    break_even_hours_per_month: busy hours at which a monthly machine costs what the cheapest hourly offer does.
+    p_cheapest: probability of being the cheapest of its workload, by the figure the ranking uses.
+    quotes: spread of the marketplace that the price comes from. marks: short remarks (example, sold out, stale by …).
+    """
+
+    offer: Offer
+    workload: str
+    prediction: Prediction
+    time_s: Estimate
+    wait_s: Estimate | None
+    cost_usd: Estimate | None
+    cost_share_usd: Estimate | None
+    break_even_hours_per_month: Estimate | None
+    on_frontier: bool
+    p_cheapest: Fraction | None
+    cost: Cost | None
+    quotes: Quotes | None = None
+    marks: tuple[Message, ...] = ()
+    reasons: Mapping[str, Message] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusion:
+    """One offer that was left out: by which rule, and why in one sentence. workload: None if left out for all."""
+
+    offer_id: str
+    workload: str | None
+    rule: str
+    reason: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """The smallest change of one filter that would admit at least one more offer."""
+
+    rule: str
+    admits: int
+    offer_id: str
+    change: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The answer to `rank`. candidates: sorted, cut to the limit after frontier and probability were computed.
+
+    frontier: every candidate on the frontier, whatever the limit.
+    basis: the figure that sort, frontier and p_cheapest use: cost (billed alone) or share (at hours_per_month).
+    counts: rule -> offers it excluded. funnel: offers left after each filter, in order. oldest, newest: price dates.
+    """
+
+    as_of: date
+    data_version: str
+    workloads: tuple[Workload, ...]
+    basis: Literal["cost", "share"]
+    total_offers: int
+    total_candidates: int
+    candidates: tuple[Candidate, ...]
+    frontier: tuple[Candidate, ...]
+    exclusions: Sequence[Exclusion]
+    counts: Mapping[str, int]
+    funnel: tuple[tuple[str, int], ...]
+    relaxations: tuple[Relaxation, ...]
+    warnings: tuple[Message, ...]
+    oldest: date | None
+    newest: date | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fx:
+    """A dated exchange rate: usd_per_unit USD for one unit of `code`."""
+
+    code: str
+    usd_per_unit: float
+    observed: date
+    source: str

@@ -1,0 +1,195 @@
+"""Where should these jobs run? Offers in, a ranking out; pure, on columns.
+
+The steps: rules that need no prediction (`rules`), one prediction a platform with time and bill of every offer left
+(`pricing`), the rules on memory, time and bill, then frontier, probability and the objects that are shown (`settled`).
+`sieve` keeps count of what was left out, why, and what would let one more in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+import numpy as np
+
+from gpuwise.catalogue import NO_DATE, Catalogue, as_date
+from gpuwise.cost.billing import tax_factor
+from gpuwise.cost.discounts import Discounts
+from gpuwise.errors import Message
+from gpuwise.model import Accelerator, Assumptions, Candidate, Ranking, Refusal, Workload
+from gpuwise.rank.pricing import Predict, Priced, platforms_of, price
+from gpuwise.rank.rules import Floats, GpuFilter, Mask, Quota, Rule, offer_rules
+from gpuwise.rank.settled import SORT_KEYS, Settled, settle
+from gpuwise.rank.sieve import Exclusions, sieve
+from gpuwise.request import RankRequest
+from gpuwise.units import SECONDS_PER_HOUR
+
+__all__ = ["SORT_KEYS", "Context", "GpuFilter", "Quota", "rank"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """All that a ranking needs beside the offers and the request.
+
+    predict: one workload and its platforms -> a Prediction or Refusal each. gpu, quotas, discounts: the person's own,
+    parsed. usual_usd_per_hour: accelerator id -> usual hourly price of one device, against implausible prices.
+    """
+
+    as_of: date
+    data_version: str
+    accelerators: Mapping[str, Accelerator]
+    predict: Predict
+    assumptions: Assumptions
+    gpu: GpuFilter = field(default_factory=GpuFilter)
+    quotas: Sequence[Quota] = ()
+    discounts: Discounts = field(default_factory=Discounts)
+    usual_usd_per_hour: Mapping[str, float] = field(default_factory=dict)
+
+
+def rank(offers: Catalogue, workloads: Sequence[Workload], request: RankRequest, context: Context) -> Ranking:
+    """Rank the offers for each workload; `model.Ranking` says what comes back.
+
+    An offer is left out by the first rule it fails; nothing is dropped silently and nothing unknown counts as zero.
+    """
+    hourly = context.discounts.price_usd_per_hour(offers, context.as_of)
+    hourly = hourly * tax_factor(offers, request.tax, request.vat_fraction)
+    first = sieve(offers, _offer_rules(offers, hourly, request, context))
+    left, left_hourly = offers.take(first.alive), hourly[first.alive]
+    sieves, settled = [first], []
+    for workload in workloads:
+        priced = _price(left, left_hourly, workload, request, context)
+        late = sieve(left, _outcome_rules(priced, request), workload.name)
+        sieves.append(late)
+        settled.append(settle(priced, late.alive, offers))
+    relaxations = [*first.relaxations(_could_run(workloads, context))]
+    relaxations += [r for s in sieves[1:] for r in s.relaxations(None)]
+    dated = left.observed[left.observed != NO_DATE]
+    return Ranking(
+        as_of=context.as_of,
+        data_version=context.data_version,
+        workloads=tuple(workloads),
+        basis="cost" if request.hours_per_month is None else "share",
+        total_offers=len(offers),
+        total_candidates=sum(int(s.alive.sum()) for s in settled),
+        candidates=tuple(c for s in settled for c in _shown(s, request)),
+        frontier=tuple(c for s in settled for c in _frontier(s, request)),
+        exclusions=Exclusions(sieves),
+        counts=sum((s.counts() for s in sieves), Counter()),
+        funnel=first.funnel(),
+        relaxations=tuple(relaxations),
+        warnings=tuple(_warnings(request, settled, offers)),
+        oldest=as_date(int(dated.min(initial=NO_DATE) if len(dated) == 0 else dated.min())),
+        newest=as_date(int(dated.max(initial=NO_DATE))),
+    )
+
+
+def _shown(settled: Settled, request: RankRequest) -> Iterator[Candidate]:
+    return (settled.candidate(int(row)) for row in settled.order(request.sort)[: request.limit])
+
+
+def _frontier(settled: Settled, request: RankRequest) -> Iterator[Candidate]:
+    return (settled.candidate(int(row)) for row in settled.order(request.sort) if settled.on_frontier[row])
+
+
+def _offer_rules(offers: Catalogue, hourly: Floats, request: RankRequest, context: Context) -> list[Rule]:
+    return offer_rules(
+        offers,
+        hourly,
+        request,
+        context.as_of,
+        context.gpu,
+        _nominal_memory(offers, context.accelerators),
+        context.usual_usd_per_hour,
+        context.quotas,
+    )
+
+
+def _nominal_memory(offers: Catalogue, accelerators: Mapping[str, Accelerator]) -> Floats:
+    """Nominal GiB per device as sold, shape (n,): of the smallest variant; as stated where the GPU is unknown."""
+    known = [
+        min((accelerators[name].memory_gib for name in names.split("|") if name in accelerators), default=np.nan)
+        for names in offers.accelerator.values
+    ]
+    nominal = offers.accelerator.lookup(known, np.nan, np.float64)
+    return np.where(np.isnan(nominal), offers.memory_gib, nominal)
+
+
+def _price(offers: Catalogue, hourly: Floats, workload: Workload, request: RankRequest, context: Context) -> Priced:
+    return price(
+        offers,
+        hourly,
+        workload,
+        request,
+        accelerators=context.accelerators,
+        predict=context.predict,
+        assumptions=context.assumptions,
+        discounts=context.discounts,
+        as_of=context.as_of,
+    )
+
+
+def _could_run(workloads: Sequence[Workload], context: Context):  # type: ignore[no-untyped-def]
+    """A test for rows: does some workload have a prediction there?"""
+
+    def test(offers: Catalogue) -> Mask:
+        platforms, index = platforms_of(offers, context.accelerators)
+        outcomes = [context.predict(workload, platforms) for workload in workloads]
+        runs = np.array([any(not isinstance(o, Refusal) for o in each) for each in zip(*outcomes, strict=True)], bool)
+        return runs[index]
+
+    return test
+
+
+def _outcome_rules(priced: Priced, request: RankRequest) -> list[Rule]:
+    """The rules that need a prediction: refusals under their own names, then time and bill (gross, before credits)."""
+
+    def refusal(row: int) -> Message:
+        outcome = priced.prediction(row)
+        assert isinstance(outcome, Refusal)
+        return outcome.reason
+
+    rules = [Rule(name=name, fails=fails, reason=refusal) for name, fails in priced.refused().items()]
+    if (limit_s := request.deadline_s) is not None:
+        hours = priced.time_s / SECONDS_PER_HOUR
+        rules.append(
+            Rule(
+                name="deadline",
+                fails=priced.time_s > limit_s,
+                reason=lambda row: Message("it takes {hours:.1f} h", hours=float(hours[row])),
+                distance=hours,
+                change=lambda row: Message("--deadline {hours:.1f}h", hours=float(np.ceil(hours[row] * 10) / 10)),
+            )
+        )
+    if (limit_usd := request.budget_usd) is not None:
+        rules.append(
+            Rule(
+                name="budget",
+                fails=priced.figure_usd > limit_usd,
+                reason=lambda row: Message("it costs {usd:.2f} USD", usd=float(priced.figure_usd[row])),
+                distance=priced.figure_usd,
+                change=lambda row: Message(
+                    "--budget {usd:.2f}", usd=float(np.ceil(priced.figure_usd[row] * 100) / 100)
+                ),
+            )
+        )
+    return rules
+
+
+def _warnings(request: RankRequest, settled: Sequence[Settled], offers: Catalogue) -> Iterator[Message]:
+    """What a reader should know before he trusts the first row."""
+    if offers.rejects:
+        yield Message("{count} rows could not be read and were left out", count=len(offers.rejects))
+    for each in settled:
+        rows = each.order(request.sort)[:1]
+        for row in rows:
+            best = each.candidate(int(row))
+            if request.deadline_s is not None and best.time_s.interval().high > request.deadline_s:
+                yield Message("{workload}: the first offer may miss the deadline", workload=best.workload)
+            if best.p_cheapest is not None and best.p_cheapest < 0.5 and request.sort == "cost":
+                yield Message(
+                    "{workload}: the first offer is the cheapest with a probability of only {percent:.0f} %",
+                    workload=best.workload,
+                    percent=100 * best.p_cheapest,
+                )

@@ -1,0 +1,236 @@
+"""Time and bill of every offer for one workload, on columns; objects only for the rows that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from math import exp, hypot, inf, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwise.catalogue import NO_DATE, Catalogue, as_days, as_float, as_int
+from gpuwise.cost.billing import Terms, bill_lines, bill_usd, elasticity, share_usd, terms
+from gpuwise.cost.discounts import Discounts
+from gpuwise.estimate import Z80, Estimate, total
+from gpuwise.model import Accelerator, Assumptions, Cost, Platform, Prediction, Refusal, Workload
+from gpuwise.request import RankRequest
+from gpuwise.units import SECONDS_PER_HOUR
+
+Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Predict = Callable[[Workload, Sequence[Platform]], Sequence[Prediction | Refusal]]
+
+DAYS_PER_YEAR = 365.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration:
+    """The parts of the time on a machine that do not depend on the offer."""
+
+    prepare: Estimate
+    stops: Estimate
+
+    @staticmethod
+    def of(request: RankRequest, assumptions: Assumptions) -> Duration:
+        """prepare: seconds before the first step; stops: factor on a spot run, 1 + losses/h · (interval/2 + restart).
+
+        Half a checkpoint interval is lost at each interruption (J. Young, CACM 17(9) 1974, eq. 1).
+        """
+        if request.prepare_s is None:
+            prepare = assumptions["preparation_s"].estimate
+        else:
+            prepare = Estimate(value=max(request.prepare_s, 1e-9), basis="quoted")
+        lost_h = (assumptions["checkpoint_interval_s"].value / 2 + assumptions["restart_s"].value) / SECONDS_PER_HOUR
+        stops = total((Estimate(value=1.0), assumptions["spot_losses_per_hour"].estimate * lost_h))
+        return Duration(prepare=prepare, stops=stops)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Priced:
+    """m offers with time and bill for one workload; arrays have shape (m,), NaN where there is no figure.
+
+    outcomes: one a platform; platform: index into it. run_s: without interruptions. bill_slope: d ln bill / d ln time.
+    figure_usd: what the ranking uses, with its log sd.
+    """
+
+    offers: Catalogue
+    workload: Workload
+    as_of: date
+    duration: Duration
+    outcomes: Sequence[Prediction | Refusal]
+    platform: Rows
+    work: float
+    spot: Mask
+    prepare_s: Floats
+    run_s: Floats
+    time_s: Floats
+    time_sd: Floats
+    terms: Terms
+    cost_usd: Floats
+    bill_slope: Floats
+    share_usd: Floats
+    figure_usd: Floats
+    figure_sd: Floats
+    price_sd: Floats
+    discounts: Discounts
+
+    def refused(self) -> dict[str, Mask]:
+        """Rule -> rows (m,) whose platform was refused by it."""
+        rules = {o.rule for o in self.outcomes if isinstance(o, Refusal)}
+        table = [o.rule if isinstance(o, Refusal) else "" for o in self.outcomes]
+        return {rule: np.array([t == rule for t in table])[self.platform] for rule in sorted(rules)}
+
+    def prediction(self, row: int) -> Prediction | Refusal:
+        return self.outcomes[int(self.platform[row])]
+
+    def time(self, row: int) -> Estimate:
+        """Preparation + run + interruptions, in s, with its named errors."""
+        outcome = self.prediction(row)
+        assert isinstance(outcome, Prediction)
+        run = self.work / outcome.throughput_per_s
+        if self.spot[row]:
+            run = run * self.duration.stops
+        own = as_float(self.offers.preparation_s[row])
+        return total((self.duration.prepare if own is None else Estimate(value=own, basis="quoted"), run))
+
+    def cost(self, row: int) -> Estimate | None:
+        """The gross bill of this job alone, in USD; None for a machine that sends none."""
+        money = self._money(row, float(self.cost_usd[row]), float(self.bill_slope[row]))
+        return replace(money, bounds=self._bill_bounds(row)) if money and money.value else money
+
+    def share(self, row: int) -> Estimate | None:
+        return self._money(row, float(self.share_usd[row]), 1.0)
+
+    def figure(self, row: int) -> Estimate | None:
+        """What sort, frontier and probability use: the share where there is one, else the bill."""
+        return self.cost(row) if np.isnan(self.share_usd[row]) else self.share(row)
+
+    def _bill_bounds(self, row: int) -> tuple[float, float]:
+        """80 % bounds: the bill at both ends of the time's interval (it moves in steps), the price's error added."""
+        one, time, middle = self.terms.row(row), self.time(row).interval(), float(self.cost_usd[row])
+        low, high = (float(bill_usd(one, np.array([used_s]))[0]) / middle for used_s in (time.low, time.high))
+        price = Z80 * float(self.price_sd[row])
+        below = hypot(log(low), price) if low else inf
+        return middle * exp(-below), middle * exp(hypot(log(high), price))
+
+    def _money(self, row: int, usd: float, slope: float) -> Estimate | None:
+        if np.isnan(usd):
+            return None
+        if usd == 0:
+            return Estimate(value=0.0, basis="quoted")
+        time = self.time(row)
+        spread = tuple((name, sd * slope) for name, sd in time.spread if sd * slope)
+        name = f"price age {self.offers.provider[row]} {self.offers.accelerator[row]}"
+        price = Estimate(value=1.0, basis="quoted").widened(name, float(self.price_sd[row]))
+        return Estimate(value=usd, spread=spread, basis=time.basis) * price
+
+    def bill(self, row: int) -> Cost:
+        """The bill line by line; the lines add up to it."""
+        run, stops = float(self.run_s[row]), float(self.duration.stops.value) - 1
+        parts = {"preparation": float(self.prepare_s[row]), "compute": run}
+        if self.spot[row]:
+            parts["interruption"] = run * stops
+        lines = bill_lines(self.terms, row, parts, self.offers.source[row] or self.offers.name)
+        gross = float(self.cost_usd[row])
+        credit = self.discounts.credit_usd(self.offers.provider[row] or "", gross, self.as_of)
+        return Cost(billed_usd=gross, lines=lines, credit_usd=credit)
+
+
+def price(
+    offers: Catalogue,
+    hourly_usd: Floats,
+    workload: Workload,
+    request: RankRequest,
+    *,
+    accelerators: Mapping[str, Accelerator],
+    predict: Predict,
+    assumptions: Assumptions,
+    discounts: Discounts,
+    as_of: date,
+) -> Priced:
+    """Predict, time and bill every row. hourly_usd: price after tax and discounts, shape (m,)."""
+    platforms, platform = platforms_of(offers, accelerators)
+    outcomes = predict(workload, platforms)
+    duration = Duration.of(request, assumptions)
+    work = workload.total_samples * request.jobs
+    speed, speed_sd = _speed(outcomes)
+    spot = offers.market.isin(("spot",))
+    run_s = work / speed[platform]
+    prepare_s = np.where(np.isnan(offers.preparation_s), duration.prepare.value, offers.preparation_s)
+    busy_s = run_s * np.where(spot, duration.stops.value, 1.0)
+    time_s = prepare_s + busy_s
+    prepare_sd = np.where(np.isnan(offers.preparation_s), duration.prepare.log_sd, 0.0)
+    busy_sd = np.hypot(speed_sd[platform], np.where(spot, duration.stops.log_sd, 0.0))
+    time_sd = np.hypot(prepare_sd * prepare_s / time_s, busy_sd * busy_s / time_s)
+    conditions = terms(
+        offers,
+        price_usd_per_hour=hourly_usd,
+        prepaid_h=discounts.committed_h(offers, as_of),
+        step_unknown_s=assumptions["billing_step_s"].value,
+        hours_per_month=request.hours_per_month,
+    )
+    price_sd = _price_sd(offers, assumptions, as_of)
+    cost = np.where(conditions.billable, bill_usd(conditions, time_s), np.nan)
+    share = share_usd(conditions, time_s)
+    bill_slope = elasticity(conditions, time_s, time_sd)
+    slope = np.where(np.isnan(share), bill_slope, 1.0)
+    return Priced(
+        offers=offers,
+        workload=workload,
+        as_of=as_of,
+        duration=duration,
+        outcomes=outcomes,
+        platform=platform,
+        work=work,
+        spot=spot,
+        prepare_s=prepare_s,
+        run_s=run_s,
+        time_s=time_s,
+        time_sd=time_sd,
+        terms=conditions,
+        cost_usd=cost,
+        bill_slope=bill_slope,
+        share_usd=share,
+        figure_usd=np.where(np.isnan(share), cost, share),
+        figure_sd=np.hypot(time_sd * slope, price_sd),
+        price_sd=price_sd,
+        discounts=discounts,
+    )
+
+
+def platforms_of(offers: Catalogue, accelerators: Mapping[str, Accelerator]) -> tuple[list[Platform], Rows]:
+    """The distinct platforms of the offers, and which one each row is."""
+    key = np.zeros(len(offers), np.int64)
+    for text in (offers.accelerator, offers.link):
+        key = key * (len(text.values) + 1) + text.codes + 1
+    for number in (offers.accelerators, offers.nodes, np.nan_to_num(offers.vcpus)):
+        key = key * (int(number.max(initial=0)) + 1) + number.astype(np.int64)
+    _, first, index = np.unique(key, return_index=True, return_inverse=True)
+    return [_platform(offers, int(row), accelerators) for row in first], index
+
+
+def _platform(offers: Catalogue, row: int, accelerators: Mapping[str, Accelerator]) -> Platform:
+    names = (offers.accelerator[row] or "").split("|")
+    return Platform(
+        variants=tuple(accelerators[name] for name in names),
+        per_node=int(offers.accelerators[row]),
+        nodes=int(offers.nodes[row]),
+        link=offers.link[row],
+        vcpus=as_int(offers.vcpus[row]),
+    )
+
+
+def _speed(outcomes: Sequence[Prediction | Refusal]) -> tuple[Floats, Floats]:
+    known = [o.throughput_per_s if isinstance(o, Prediction) else None for o in outcomes]
+    value = np.array([np.nan if e is None else e.value for e in known], np.float64)
+    return value, np.array([np.nan if e is None else e.log_sd for e in known], np.float64)
+
+
+def _price_sd(offers: Catalogue, assumptions: Assumptions, as_of: date) -> Floats:
+    """Log sd of a price for its age: a random walk, sd a root year · √years (docs/why/data.md has the fit)."""
+    years = np.maximum(as_days(as_of) - offers.observed, 0) / DAYS_PER_YEAR
+    sd: Floats = assumptions["price_age_log_sd_per_root_year"].value * np.sqrt(years)
+    return np.where(offers.observed == NO_DATE, assumptions["price_age_log_sd_per_root_year"].value, sd)

@@ -1,0 +1,351 @@
+"""Why an offer is left out: one rule a reason, each a mask over the catalogue's columns.
+
+Rules are independent masks, so that an offer can be asked "what else would keep you out?": the nearest relaxation of a
+filter is found among the offers that fail that filter and nothing else. The first failing rule names the exclusion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwise.catalogue import NO_DATE, Catalogue, as_date, as_days, price_reason
+from gpuwise.errors import Message
+from gpuwise.request import RankRequest
+
+Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+IMPLAUSIBLE_FRACTION = 0.1
+"""A price under this share of the usual price of the same accelerator is taken for an error (bid floor, wrong unit)."""
+
+EU = frozenset(
+    {"AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GR", "HR", "HU", "IE", "IT", "LT", "LU", "LV"}
+    | {"MT", "NL", "PL", "PT", "RO", "SE", "SI", "SK", "EU"}
+)
+"""Member states since 2020-02-01 (ISO 3166-1); "EU" stands for rows whose provider says no more than that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuFilter:
+    """What `--gpu` asks for. names: (accelerator ids, count or None) of which any may match; ranges are inclusive."""
+
+    names: tuple[tuple[frozenset[str], int | None], ...] = ()
+    memory_gib: tuple[float, float] | None = None
+    count: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """At most `accelerators` devices of `accelerator` (None: of any) at `provider`, in `region` (None: anywhere)."""
+
+    provider: str
+    accelerators: int
+    region: str | None = None
+    accelerator: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rule:
+    """fails: rows (n,) that the rule leaves out. reason: of one row. distance: how far a row is from passing, NaN or
+    None if the rule cannot be relaxed; change: what to alter so that the row passes."""
+
+    name: str
+    fails: Mask
+    reason: Callable[[int], Message]
+    distance: Floats | None = None
+    change: Callable[[int], Message] | None = None
+
+
+def offer_rules(
+    offers: Catalogue,
+    price_usd_per_hour: Floats,
+    request: RankRequest,
+    as_of: date,
+    gpu: GpuFilter,
+    memory_gib: Floats,
+    usual_usd_per_hour: Mapping[str, float],
+    quotas: Sequence[Quota],
+) -> list[Rule]:
+    """All rules that need no prediction, in the order in which they name an exclusion.
+
+    memory_gib: nominal per accelerator, shape (n,). usual_usd_per_hour: accelerator id -> usual price of one device.
+    """
+    return [
+        *_age_rules(offers, request, as_of),
+        *_price_rules(offers, price_usd_per_hour, usual_usd_per_hour),
+        *_state_rules(offers, request, as_of),
+        *_gpu_rules(offers, gpu, memory_gib),
+        *_text_rules(offers, request),
+        *_limit_rules(offers, price_usd_per_hour, request, quotas),
+    ]
+
+
+def _age_rules(offers: Catalogue, request: RankRequest, as_of: date) -> list[Rule]:
+    today = as_days(as_of)
+    dated = offers.observed != NO_DATE
+    age = np.where(dated, today - offers.observed, 0)
+    bound = offers.observed_precision.isin(("not-before",))
+
+    def stale(row: int) -> Message:
+        day, days = as_date(offers.observed[row]), int(age[row])
+        if bound[row]:
+            return Message("the price is from {day} or later, the true date is not known", day=day)
+        return Message("the price of {day} is {days} days old", day=day, days=days)
+
+    future = dated & (age < 0)
+    return [
+        Rule(
+            name="after_as_of",
+            fails=future,
+            reason=lambda row: Message(
+                "the price was seen on {day}, after the day asked for", day=as_date(offers.observed[row])
+            ),
+        ),
+        Rule(
+            name="stale_price",
+            fails=age > request.max_age_days,
+            reason=stale,
+            distance=age.astype(float),
+            change=lambda row: Message("--max-age {days}", days=int(age[row])),
+        ),
+        Rule(
+            name="superseded",
+            fails=_superseded(offers, ~future),
+            reason=lambda row: Message("a newer price of the same offer is listed"),
+        ),
+    ]
+
+
+def _superseded(offers: Catalogue, known: Mask) -> Mask:
+    """Rows for which a newer row of the same offer exists among the `known` ones."""
+    key = np.zeros(len(offers), np.int64)
+    same = (offers.provider, offers.instance, offers.region, offers.market, offers.accelerator)
+    for column in same:
+        key = key * (len(column.values) + 1) + column.codes + 1
+    for number in (offers.accelerators * offers.nodes, np.nan_to_num(offers.term_h)):
+        _, codes = np.unique(number, return_inverse=True)
+        key = key * (int(codes.max(initial=0)) + 1) + codes
+    _, group = np.unique(key, return_inverse=True)
+    newest = np.full(int(group.max(initial=-1)) + 1, NO_DATE, np.int64)
+    np.maximum.at(newest, group[known], offers.observed[known])
+    superseded: Mask = known & (offers.observed < newest[group])
+    return superseded
+
+
+def _price_rules(offers: Catalogue, price: Floats, usual: Mapping[str, float]) -> list[Rule]:
+    def state(*names: str) -> Mask:
+        return offers.price_state.isin(names)
+
+    def reason(row: int) -> Message:
+        return price_reason(offers.price_state[row])
+
+    per_device = price / (offers.accelerators * offers.nodes)
+    floor = IMPLAUSIBLE_FRACTION * offers.accelerator.lookup(
+        [usual.get(a, np.nan) for a in offers.accelerator.values], np.nan, np.float64
+    )
+    vouched = state("free", "confirmed") | offers.market.isin(("owned", "free"))
+    stated = state("minimum bid", "incomplete", "suspect")
+    return [
+        Rule(name="minimum_bid", fails=state("minimum bid"), reason=reason),
+        Rule(name="incomplete_price", fails=state("incomplete"), reason=reason),
+        Rule(name="suspect_price", fails=state("suspect"), reason=reason),
+        Rule(name="unknown_price", fails=~stated & ~(price > 0) & ~state("free"), reason=reason),
+        Rule(
+            name="implausible_price",
+            fails=~vouched & ~stated & (per_device < floor),
+            reason=lambda row: Message(
+                "{price:.4f} USD an hour for one GPU is under a tenth of its usual price ({usual:.2f} USD); "
+                "if it is right, give the row price_state = confirmed",
+                price=float(per_device[row]),
+                usual=float(floor[row] / IMPLAUSIBLE_FRACTION),
+            ),
+        ),
+    ]
+
+
+def _state_rules(offers: Catalogue, request: RankRequest, as_of: date) -> list[Rule]:
+    gone = offers.availability.isin(("withdrawn",)) | (
+        (offers.withdrawn != NO_DATE) & (offers.withdrawn <= as_days(as_of))
+    )
+    rules = [
+        Rule(
+            name="unknown_accelerator",
+            fails=(offers.accelerator.codes < 0) | ~(offers.accelerators >= 1),
+            reason=lambda row: Message("the source does not say which GPU it is, or how many"),
+        ),
+        Rule(name="withdrawn", fails=gone, reason=lambda row: Message("the offer was withdrawn")),
+    ]
+    if request.startable:
+        rules.append(
+            Rule(
+                name="not_startable",
+                fails=~offers.availability.isin(("available",)),
+                reason=lambda row: Message("available now: {state}", state=offers.availability[row] or "unknown"),
+                distance=np.zeros(len(offers)),
+                change=lambda row: Message("leave out --startable"),
+            )
+        )
+    return rules
+
+
+def _gpu_rules(offers: Catalogue, gpu: GpuFilter, memory_gib: Floats) -> list[Rule]:
+    count = offers.accelerators * offers.nodes
+    rules = []
+    if gpu.names:
+        variants = [frozenset(v.split("|")) for v in offers.accelerator.values]
+        hits = [
+            offers.accelerator.lookup([v <= ids for v in variants], False, np.bool_)
+            & (True if number is None else count == number)
+            for ids, number in gpu.names
+        ]
+        rules.append(
+            Rule(
+                name="gpu_name",
+                fails=~np.logical_or.reduce(hits),
+                reason=lambda row: Message("the GPU is {gpu}", gpu=offers.accelerator[row] or "unknown"),
+                distance=np.zeros(len(offers)),
+                change=lambda row: Message("--gpu {gpu}", gpu=offers.accelerator[row]),
+            )
+        )
+    if gpu.memory_gib:
+        rules.append(
+            _range_rule(
+                "gpu_memory",
+                memory_gib,
+                gpu.memory_gib,
+                says=lambda value: Message("{value:g} GB per GPU", value=value),
+                change=lambda value: Message("--gpu {value:g}GB", value=value),
+            )
+        )
+    if gpu.count:
+        rules.append(
+            _range_rule(
+                "gpu_count",
+                count,
+                gpu.count,
+                says=lambda value: Message("{value:g} GPUs", value=value),
+                change=lambda value: Message("--gpu {value:g}", value=value),
+            )
+        )
+    return rules
+
+
+def _range_rule(
+    name: str,
+    values: Floats,
+    bounds: tuple[float, float],
+    *,
+    says: Callable[[float], Message],
+    change: Callable[[float], Message],
+) -> Rule:
+    low, high = bounds
+    inside = (values >= low) & (values <= high)
+    return Rule(
+        name=name,
+        fails=~inside,
+        reason=lambda row: says(float(values[row])),
+        distance=np.maximum(low - values, values - high),
+        change=lambda row: change(float(values[row])),
+    )
+
+
+def _text_rules(offers: Catalogue, request: RankRequest) -> list[Rule]:
+    rules = []
+
+    def only(name: str, passes: Mask, option: str, value: Callable[[int], str | None]) -> None:
+        rules.append(
+            Rule(
+                name=name,
+                fails=~passes,
+                reason=lambda row: Message("{what}: {value}", what=name, value=value(row) or "unknown"),
+                distance=np.zeros(len(offers)),
+                change=lambda row: Message("{option} {value}", option=option, value=value(row) or "…"),
+            )
+        )
+
+    if request.provider:
+        only("provider", offers.provider.isin(request.provider), "--provider", lambda row: offers.provider[row])
+    if request.region:
+        starts = tuple(r.casefold() for r in request.region)
+        match = [v.casefold().startswith(starts) for v in offers.region.values]
+        only("region", offers.region.lookup(match, False, np.bool_), "--region", lambda row: offers.region[row])
+    if request.market:
+        only("market", offers.market.isin(request.market), "--market", lambda row: offers.market[row])
+    if request.host == "datacentre":
+        only("host", offers.host.isin(("datacentre", "own")), "--host", lambda row: "any")
+    if request.data_must_stay:
+        rules.append(_residence_rule(offers, request.data_must_stay))
+    return rules
+
+
+def _residence_rule(offers: Catalogue, where: str) -> Rule:
+    """Where the data may lie. An offer whose country is not known is left out: doubt counts against it."""
+    place = where.strip()
+    if place.casefold() == "on-premises":
+        passes = offers.market.isin(("owned",))
+    else:
+        code = place.upper()
+        passes = offers.country.isin(EU if code == "EU" else (code,))
+    return Rule(
+        name="data_must_stay",
+        fails=~passes,
+        reason=lambda row: (
+            Message("the country is {country}", country=offers.country[row])
+            if offers.country[row]
+            else Message("the country is not known")
+        ),
+        distance=np.where(offers.country.codes >= 0, 0.0, np.nan),
+        change=lambda row: Message("--data-must-stay {country}", country=offers.country[row]),
+    )
+
+
+def _limit_rules(offers: Catalogue, price: Floats, request: RankRequest, quotas: Sequence[Quota]) -> list[Rule]:
+    rules = []
+    if (most := request.max_price_usd_per_hour) is not None:
+        rules.append(
+            Rule(
+                name="max_price",
+                fails=price > most,
+                reason=lambda row: Message("{price:.4g} USD an hour", price=float(price[row])),
+                distance=price,
+                change=lambda row: Message("--max-price {price:.4g}", price=_ceil(float(price[row]))),
+            )
+        )
+    if quotas:
+        over, limit = _over_quota(offers, quotas)
+        rules.append(
+            Rule(
+                name="quota",
+                fails=over,
+                reason=lambda row: Message("your quota there is {limit:g} GPUs", limit=float(limit[row])),
+                distance=offers.accelerators * offers.nodes - limit,
+                change=lambda row: Message(
+                    "a quota of {count:g} GPUs", count=float(offers.accelerators[row] * offers.nodes[row])
+                ),
+            )
+        )
+    return rules
+
+
+def _over_quota(offers: Catalogue, quotas: Sequence[Quota]) -> tuple[Mask, Floats]:
+    """Rows above the tightest quota that names them, and that quota; providers without one are not limited."""
+    limit = np.full(len(offers), np.inf)
+    for quota in quotas:
+        rows = offers.provider.isin((quota.provider,))
+        if quota.region is not None:
+            rows &= offers.region.isin((quota.region,))
+        if quota.accelerator is not None:
+            rows &= offers.accelerator.isin((quota.accelerator,))
+        limit[rows] = np.minimum(limit[rows], quota.accelerators)
+    return offers.accelerators * offers.nodes > limit, limit
+
+
+def _ceil(value: float) -> float:
+    """Rounded up to four significant digits, so that the printed limit admits the offer."""
+    step = 10.0 ** (np.floor(np.log10(value)) - 3)
+    return float(np.ceil(value / step) * step)

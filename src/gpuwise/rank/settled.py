@@ -1,0 +1,194 @@
+"""The offers that are left, compared: order, frontier, probability, and one `Candidate` for each row that is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuwise.catalogue import NO_DATE, Catalogue, as_days
+from gpuwise.errors import Message
+from gpuwise.estimate import Z80, Estimate, difference
+from gpuwise.model import Candidate, Offer, Prediction, Quotes
+from gpuwise.rank.frontier import frontier, p_cheapest
+from gpuwise.rank.pricing import Floats, Mask, Priced, Rows
+from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
+
+OLD_PRICE_DAYS = 30
+"""A price older than this is marked with its age beside its date."""
+CONTENDERS = 300
+"""So many offers at most are drawn for p_cheapest; the chance of the others is below what the draws resolve."""
+
+SORT_KEYS = ("cost", "time", "price", "p_cheapest")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """alive: rows (m,) that no rule left out; on_frontier and p_cheapest (m,), NaN for offers that stand apart.
+
+    all_offers: the whole catalogue, for the spread of a marketplace. hourly: row of the cheapest on-demand offer.
+    """
+
+    priced: Priced
+    all_offers: Catalogue
+    alive: Mask
+    on_frontier: Mask
+    p_cheapest: Floats
+    hourly: int | None
+
+    def order(self, sort: str) -> Rows:
+        """Row numbers, best first; offers without the figure, sold out and free ones last."""
+        key = {
+            "cost": self.priced.figure_usd,
+            "time": self.priced.time_s,
+            "price": self.priced.terms.price_usd_per_hour,
+            "p_cheapest": -self.p_cheapest,
+        }[sort]
+        apart = ~_competes(self.priced, self.alive)
+        rows = np.lexsort((self.priced.time_s, np.where(np.isnan(key), np.inf, key), apart))
+        return rows[self.alive[rows]]
+
+    def candidate(self, row: int) -> Candidate:
+        prediction = self.priced.prediction(row)
+        assert isinstance(prediction, Prediction)
+        offer = self.priced.offers.offer(row)
+        p = float(self.p_cheapest[row])
+        reasons = {"wait_s": Message("no source states how long this offer makes you wait")}
+        if np.isnan(p):
+            reasons["p_cheapest"] = Message("the offer stands apart from the others or has no cost to compare")
+        return Candidate(
+            offer=offer,
+            workload=self.priced.workload.name,
+            prediction=prediction,
+            time_s=self.priced.time(row),
+            wait_s=None,
+            cost_usd=_or(self.priced.cost(row), reasons, "cost_usd", _no_cost(offer)),
+            cost_share_usd=_or(self.priced.share(row), reasons, "cost_share_usd", _no_share(offer)),
+            break_even_hours_per_month=_or(*_break_even(self, row, reasons)),
+            on_frontier=bool(self.on_frontier[row]),
+            p_cheapest=None if np.isnan(p) else p,
+            cost=self.priced.bill(row) if self.priced.terms.billable[row] else None,
+            quotes=_quotes(self.all_offers, offer),
+            marks=tuple(_marks(self.priced, row, offer)),
+            reasons=reasons,
+        )
+
+
+def settle(priced: Priced, alive: Mask, all_offers: Catalogue) -> Settled:
+    """Compare what is left. Free tiers and sold-out offers take no part in frontier and probability."""
+    competes = _competes(priced, alive) & ~np.isnan(priced.figure_usd)
+    figure = np.where(competes, priced.figure_usd, np.nan)
+    on_demand = np.where(priced.offers.market.isin(("on-demand",)), figure, np.nan)
+    return Settled(
+        priced=priced,
+        all_offers=all_offers,
+        alive=alive,
+        on_frontier=frontier(np.where(competes, priced.time_s, np.nan), figure),
+        p_cheapest=_chances(priced, competes),
+        hourly=None if np.isnan(on_demand).all() else int(np.nanargmin(on_demand)),
+    )
+
+
+def _competes(priced: Priced, alive: Mask) -> Mask:
+    apart = priced.offers.market.isin(("free",)) | priced.offers.availability.isin(("sold out",))
+    return alive & ~apart
+
+
+def _chances(priced: Priced, competes: Mask) -> Floats:
+    """p_cheapest (m,): drawn for those whose 80 % interval reaches below every other's upper end, 0 for the rest."""
+    chance = np.where(competes, 0.0, np.nan)
+    if not competes.any():
+        return chance
+    low = np.where(competes, priced.figure_usd * np.exp(-2 * Z80 * priced.figure_sd), np.inf)
+    high = np.where(competes, priced.figure_usd * np.exp(Z80 * priced.figure_sd), np.inf)
+    contenders = np.flatnonzero(low <= high.min())
+    contenders = contenders[np.argsort(priced.figure_usd[contenders], kind="stable")][:CONTENDERS]
+    figures = [priced.figure(int(row)) for row in contenders]
+    chance[contenders] = p_cheapest([f for f in figures if f is not None])
+    return chance
+
+
+def _or(figure: Estimate | None, reasons: dict[str, Message], name: str, reason: Message) -> Estimate | None:
+    if figure is None:
+        reasons[name] = reason
+    return figure
+
+
+def _no_cost(offer: Offer) -> Message:
+    if offer.market == "owned":
+        return Message("an owned machine sends no bill for one job; its share is the figure")
+    return Message("the offer has no usable price")
+
+
+def _no_share(offer: Offer) -> Message:
+    if offer.market in ("dedicated", "reserved", "owned"):
+        return Message("say how many hours a month the machine is busy: --hours-per-month")
+    return Message("billed by use: there is nothing to share")
+
+
+def _break_even(
+    settled: Settled, row: int, reasons: dict[str, Message]
+) -> tuple[Estimate | None, dict[str, Message], str, Message]:
+    """Busy hours a month h at which fixed/h · t + running · t equals the cheapest on-demand bill C of the same job.
+
+    h = fixed · t / (C − running · t), t in hours. Test value: 730 USD a month against 2 USD/h at equal speed is 365 h.
+    """
+    priced, name = settled.priced, "break_even_hours_per_month"
+    owned = not priced.terms.billable[row]
+    if not (owned or priced.terms.committed[row]):
+        return None, reasons, name, Message("billed by use: there is no fixed cost to make up for")
+    reference = None if settled.hourly is None else priced.cost(settled.hourly)
+    if reference is None or reference.value == 0:
+        return None, reasons, name, Message("no on-demand offer with a bill is left to compare with")
+    running = float(np.nan_to_num(priced.offers.running_usd_per_hour[row]))
+    fixed = (float(priced.terms.price_usd_per_hour[row]) - running) * HOURS_PER_MONTH
+    time_h = priced.time(row) / SECONDS_PER_HOUR
+    energy = time_h * running if running else None
+    if energy is not None and energy.value >= reference.value:
+        return None, reasons, name, Message("never: its energy alone costs more than the cheapest on-demand offer")
+    hours = time_h * fixed / (reference if energy is None else difference(reference, energy))
+    if hours.value > HOURS_PER_MONTH:
+        return None, reasons, name, Message("never: it would take {hours:.0f} busy hours a month", hours=hours.value)
+    return hours, reasons, name, Message("")
+
+
+def _marks(priced: Priced, row: int, offer: Offer) -> list[Message]:
+    """Short remarks a reader must not miss, in a fixed order."""
+    offers = priced.offers
+    age = as_days(priced.as_of) - int(offers.observed[row])
+    undated = offers.observed[row] == NO_DATE
+    by_use = bool(priced.terms.billable[row]) and not priced.terms.committed[row]
+    assumed_step = by_use and offer.billing_step_s is None and offer.market != "free"
+    tests: list[tuple[bool, Message]] = [
+        (offer.quality == "example", Message("example")),
+        (offer.quality == "count-assumed", Message("one GPU assumed")),
+        (offer.market == "free", Message("free, no guarantee")),
+        (offer.availability in ("sold out", "on request"), Message("{state}", state=offer.availability)),
+        ("|" in offer.accelerator, Message("GPU variant not stated")),
+        (bool(undated), Message("price without a date")),
+        (not undated and age > OLD_PRICE_DAYS, Message("price {days} days old", days=age)),
+        (offer.observed_precision == "not-before", Message("price date is the earliest possible")),
+        (offer.observed_precision.startswith("not-after"), Message("price date is the latest possible")),
+        (offers.tax[row] not in ("net", "gross"), Message("VAT not stated")),
+        (assumed_step, Message("billing by the hour assumed")),
+        (offer.host == "peer", Message("private host")),
+    ]
+    return [mark for holds, mark in tests if holds]
+
+
+def _quotes(offers: Catalogue, offer: Offer) -> Quotes | None:
+    """Minimum, median and maximum that one marketplace asks for this GPU on that day; None for a single quote."""
+    if offer.market != "community":
+        return None
+    same = offers.provider.isin((offer.provider,)) & offers.market.isin(("community",))
+    same &= offers.accelerator.isin((offer.accelerator,)) & (offers.observed == as_days(offer.observed))
+    same &= (offers.accelerators * offers.nodes == offer.accelerators) & (offers.price_usd_per_hour > 0)
+    prices = offers.price_usd_per_hour[same]
+    if len(prices) < 2:
+        return None
+    return Quotes(
+        count=len(prices),
+        minimum_usd_per_hour=float(prices.min()),
+        median_usd_per_hour=float(np.median(prices)),
+        maximum_usd_per_hour=float(prices.max()),
+    )
