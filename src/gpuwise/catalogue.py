@@ -77,7 +77,7 @@ class Catalogue:
     price_usd_per_hour: the same in USD an hour (month = 730 h, term = term_h), NaN if `price_state` is not usable.
     price_state: listed, free (truly free), confirmed (the person vouches for an unusual price), unknown, minimum bid,
     incomplete (the host is billed apart) or suspect.
-    running_usd_per_hour: the part of price_usd_per_hour that falls due only in busy hours (energy of an owned machine).
+    running_usd_per_hour: the part of price_usd_per_hour that falls due only in busy hours (energy of one's own machine).
     tax: net, gross or unknown; vat_fraction: contained in a gross price. ids: None if they are made on demand; rows: the
     rows' numbers in the catalogue they were taken from, None for 0…n−1.
     rejects: rows that could not be read, as messages with line, column and reason.
@@ -176,7 +176,9 @@ class Catalogue:
         )
 
 
-def from_rows(name: str, version: str, rows: Sequence[Mapping[str, Any]], ids: Sequence[str] | None = None) -> Catalogue:
+def from_rows(
+    name: str, version: str, rows: Sequence[Mapping[str, Any]], ids: Sequence[str] | None = None
+) -> Catalogue:
     """A small catalogue from mappings of column -> value; a column that a row lacks is missing there (nodes: 1)."""
     columns: dict[str, Any] = {c: coded([r.get(c) for r in rows]) for c in TEXT}
     columns |= {c: np.array([r.get(c, np.nan) for r in rows], np.float64) for c in NUMBERS}

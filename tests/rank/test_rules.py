@@ -10,8 +10,17 @@ from tests.rank.scenes import DAY, catalogue, names, offer, ranking, rules
 
 from gpuwise.catalogue import as_days
 from gpuwise.rank import GpuFilter, Quota
+from gpuwise.units import Range
 
 GOOD = offer("good")
+
+
+def counted(low, high):
+    return Range(low=low, high=high, kind="count")
+
+
+def sized(low, high=None):
+    return Range(low=low, high=high, kind="memory")
 
 
 @pytest.mark.parametrize(
@@ -93,11 +102,11 @@ def test_a_price_far_under_the_usual_one_is_left_out_unless_the_person_vouches_f
     ("gpu", "left"),
     [
         (GpuFilter(names=((frozenset({"h100"}), None),)), ["h1", "h8"]),
-        (GpuFilter(names=((frozenset({"h100"}), 8),)), ["h8"]),
-        (GpuFilter(names=((frozenset({"h100"}), 8), (frozenset({"l4"}), None))), ["l1", "h8"]),
-        (GpuFilter(memory_gib=(80, np.inf)), ["h1", "h8"]),
-        (GpuFilter(count=(2, 8)), ["h8"]),
-        (GpuFilter(count=(1, 1)), ["h1", "l1"]),
+        (GpuFilter(names=((frozenset({"h100"}), counted(8, 8)),)), ["h8"]),
+        (GpuFilter(names=((frozenset({"h100"}), counted(8, 8)), (frozenset({"l4"}), None))), ["l1", "h8"]),
+        (GpuFilter(memory_gib=(sized(80),)), ["h1", "h8"]),
+        (GpuFilter(count=(counted(2, 8),)), ["h8"]),
+        (GpuFilter(count=(counted(1, 1),)), ["h1", "l1"]),
     ],
 )
 def test_gpu_filters_by_name_memory_and_exact_or_ranged_count(gpu, left):
@@ -147,7 +156,7 @@ def test_uc_065_unknown_prices_never_win_and_a_zero_counts_only_when_marked_free
 
 
 def test_uc_078_the_funnel_counts_each_rule_and_the_nearest_relaxation_would_help():
-    filters = {"gpu": GpuFilter(names=((frozenset({"h100"}), None),), memory_gib=(24, np.inf))}
+    filters = {"gpu": GpuFilter(names=((frozenset({"h100"}), None),), memory_gib=(sized(24),))}
     result = ranking(offer("a", "l4"), offer("b", "a100", 2.0), context=filters, max_price_usd_per_hour=5.0)
     assert result.candidates == ()
     assert result.funnel == (("offers", 2), ("gpu_name", 0))

@@ -20,13 +20,13 @@ from gpuwise.cost.discounts import Discounts
 from gpuwise.errors import Message
 from gpuwise.model import Accelerator, Assumptions, Candidate, Ranking, Refusal, Workload
 from gpuwise.rank.pricing import Predict, Priced, platforms_of, price
-from gpuwise.rank.rules import Floats, GpuFilter, Mask, Quota, Rule, offer_rules
+from gpuwise.rank.rules import Floats, GpuFilter, Mask, Quota, Rule, offer_rules, usual_prices
 from gpuwise.rank.settled import SORT_KEYS, Settled, settle
 from gpuwise.rank.sieve import Exclusions, sieve
-from gpuwise.request import RankRequest
+from gpuwise.request import OfferFilters, RankRequest
 from gpuwise.units import SECONDS_PER_HOUR
 
-__all__ = ["SORT_KEYS", "Context", "GpuFilter", "Quota", "rank"]
+__all__ = ["SORT_KEYS", "Context", "GpuFilter", "Quota", "listed", "rank", "usual_prices"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +85,17 @@ def rank(offers: Catalogue, workloads: Sequence[Workload], request: RankRequest,
     )
 
 
+PRICE_RULES = ("minimum_bid", "incomplete_price", "suspect_price", "unknown_price", "implausible_price")
+AGE_RULES = ("stale_price", "superseded")
+
+
+def listed(offers: Catalogue, request: OfferFilters, context: Context, *, history: bool = False) -> Mask:
+    """Rows that pass a request's filters, whatever is wrong with their price; history: old prices too."""
+    aside = PRICE_RULES + (AGE_RULES if history else ())
+    rules = [r for r in _offer_rules(offers, offers.price_usd_per_hour, request, context) if r.name not in aside]
+    return sieve(offers, rules).alive
+
+
 def _shown(settled: Settled, request: RankRequest) -> Iterator[Candidate]:
     return (settled.candidate(int(row)) for row in settled.order(request.sort)[: request.limit])
 
@@ -93,7 +104,7 @@ def _frontier(settled: Settled, request: RankRequest) -> Iterator[Candidate]:
     return (settled.candidate(int(row)) for row in settled.order(request.sort) if settled.on_frontier[row])
 
 
-def _offer_rules(offers: Catalogue, hourly: Floats, request: RankRequest, context: Context) -> list[Rule]:
+def _offer_rules(offers: Catalogue, hourly: Floats, request: OfferFilters, context: Context) -> list[Rule]:
     return offer_rules(
         offers,
         hourly,

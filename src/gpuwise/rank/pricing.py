@@ -24,6 +24,7 @@ Rows = NDArray[np.intp]
 Predict = Callable[[Workload, Sequence[Platform]], Sequence[Prediction | Refusal]]
 
 DAYS_PER_YEAR = 365.25
+PRICE_AGE = "price_age_log_sd_per_root_year"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +50,12 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Priced:
-    """m offers with time and bill for one workload; arrays have shape (m,), NaN where there is no figure.
+class Times:
+    """How long m offers take for one workload; arrays have shape (m,), NaN where there is no prediction.
 
-    outcomes: one a platform; platform: index into it. run_s: without interruptions. bill_slope: d ln bill / d ln time.
-    figure_usd: what the ranking uses, with its log sd.
+    outcomes: one a platform; platform: index into it. work: samples in all. run_s: without interruptions.
     """
 
-    offers: Catalogue
-    workload: Workload
-    as_of: date
     duration: Duration
     outcomes: Sequence[Prediction | Refusal]
     platform: Rows
@@ -68,6 +65,19 @@ class Priced:
     run_s: Floats
     time_s: Floats
     time_sd: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Priced:
+    """m offers with time and bill for one workload; arrays have shape (m,), NaN where there is no figure.
+
+    bill_slope: d ln bill / d ln time. figure_usd: what the ranking uses, with its log sd.
+    """
+
+    offers: Catalogue
+    workload: Workload
+    as_of: date
+    times: Times
     terms: Terms
     cost_usd: Floats
     bill_slope: Floats
@@ -77,24 +87,27 @@ class Priced:
     price_sd: Floats
     discounts: Discounts
 
+    @property
+    def time_s(self) -> Floats:
+        return self.times.time_s
+
     def refused(self) -> dict[str, Mask]:
         """Rule -> rows (m,) whose platform was refused by it."""
-        rules = {o.rule for o in self.outcomes if isinstance(o, Refusal)}
-        table = [o.rule if isinstance(o, Refusal) else "" for o in self.outcomes]
-        return {rule: np.array([t == rule for t in table])[self.platform] for rule in sorted(rules)}
+        table = [o.rule if isinstance(o, Refusal) else "" for o in self.times.outcomes]
+        return {rule: np.array([t == rule for t in table])[self.times.platform] for rule in sorted({*table} - {""})}
 
     def prediction(self, row: int) -> Prediction | Refusal:
-        return self.outcomes[int(self.platform[row])]
+        return self.times.outcomes[int(self.times.platform[row])]
 
     def time(self, row: int) -> Estimate:
         """Preparation + run + interruptions, in s, with its named errors."""
         outcome = self.prediction(row)
         assert isinstance(outcome, Prediction)
-        run = self.work / outcome.throughput_per_s
-        if self.spot[row]:
-            run = run * self.duration.stops
+        run = self.times.work / outcome.throughput_per_s
+        if self.times.spot[row]:
+            run = run * self.times.duration.stops
         own = as_float(self.offers.preparation_s[row])
-        return total((self.duration.prepare if own is None else Estimate(value=own, basis="quoted"), run))
+        return total((self.times.duration.prepare if own is None else Estimate(value=own, basis="quoted"), run))
 
     def cost(self, row: int) -> Estimate | None:
         """The gross bill of this job alone, in USD; None for a machine that sends none."""
@@ -129,9 +142,9 @@ class Priced:
 
     def bill(self, row: int) -> Cost:
         """The bill line by line; the lines add up to it."""
-        run, stops = float(self.run_s[row]), float(self.duration.stops.value) - 1
-        parts = {"preparation": float(self.prepare_s[row]), "compute": run}
-        if self.spot[row]:
+        run, stops = float(self.times.run_s[row]), self.times.duration.stops.value - 1
+        parts = {"preparation": float(self.times.prepare_s[row]), "compute": run}
+        if self.times.spot[row]:
             parts["interruption"] = run * stops
         lines = bill_lines(self.terms, row, parts, self.offers.source[row] or self.offers.name)
         gross = float(self.cost_usd[row])
@@ -152,19 +165,7 @@ def price(
     as_of: date,
 ) -> Priced:
     """Predict, time and bill every row. hourly_usd: price after tax and discounts, shape (m,)."""
-    platforms, platform = platforms_of(offers, accelerators)
-    outcomes = predict(workload, platforms)
-    duration = Duration.of(request, assumptions)
-    work = workload.total_samples * request.jobs
-    speed, speed_sd = _speed(outcomes)
-    spot = offers.market.isin(("spot",))
-    run_s = work / speed[platform]
-    prepare_s = np.where(np.isnan(offers.preparation_s), duration.prepare.value, offers.preparation_s)
-    busy_s = run_s * np.where(spot, duration.stops.value, 1.0)
-    time_s = prepare_s + busy_s
-    prepare_sd = np.where(np.isnan(offers.preparation_s), duration.prepare.log_sd, 0.0)
-    busy_sd = np.hypot(speed_sd[platform], np.where(spot, duration.stops.log_sd, 0.0))
-    time_sd = np.hypot(prepare_sd * prepare_s / time_s, busy_sd * busy_s / time_s)
+    times = _times(offers, workload, request, accelerators, predict, assumptions)
     conditions = terms(
         offers,
         price_usd_per_hour=hourly_usd,
@@ -173,14 +174,46 @@ def price(
         hours_per_month=request.hours_per_month,
     )
     price_sd = _price_sd(offers, assumptions, as_of)
-    cost = np.where(conditions.billable, bill_usd(conditions, time_s), np.nan)
-    share = share_usd(conditions, time_s)
-    bill_slope = elasticity(conditions, time_s, time_sd)
-    slope = np.where(np.isnan(share), bill_slope, 1.0)
+    cost = np.where(conditions.billable, bill_usd(conditions, times.time_s), np.nan)
+    share = share_usd(conditions, times.time_s)
+    slope = elasticity(conditions, times.time_s, times.time_sd)
     return Priced(
         offers=offers,
         workload=workload,
         as_of=as_of,
+        times=times,
+        terms=conditions,
+        cost_usd=cost,
+        bill_slope=slope,
+        share_usd=share,
+        figure_usd=np.where(np.isnan(share), cost, share),
+        figure_sd=np.hypot(times.time_sd * np.where(np.isnan(share), slope, 1.0), price_sd),
+        price_sd=price_sd,
+        discounts=discounts,
+    )
+
+
+def _times(
+    offers: Catalogue,
+    workload: Workload,
+    request: RankRequest,
+    accelerators: Mapping[str, Accelerator],
+    predict: Predict,
+    assumptions: Assumptions,
+) -> Times:
+    platforms, platform = platforms_of(offers, accelerators)
+    outcomes = predict(workload, platforms)
+    duration = Duration.of(request, assumptions)
+    work = workload.total_samples * request.jobs
+    speed, speed_sd = _speed(outcomes)
+    spot, usual = offers.market.isin(("spot",)), np.isnan(offers.preparation_s)
+    run_s = work / speed[platform]
+    busy_s = run_s * np.where(spot, duration.stops.value, 1.0)
+    busy_sd = np.hypot(speed_sd[platform], np.where(spot, duration.stops.log_sd, 0.0))
+    prepare_s = np.where(usual, duration.prepare.value, offers.preparation_s)
+    prepare_sd = np.where(usual, duration.prepare.log_sd, 0.0)
+    time_s = prepare_s + busy_s
+    return Times(
         duration=duration,
         outcomes=outcomes,
         platform=platform,
@@ -189,15 +222,7 @@ def price(
         prepare_s=prepare_s,
         run_s=run_s,
         time_s=time_s,
-        time_sd=time_sd,
-        terms=conditions,
-        cost_usd=cost,
-        bill_slope=bill_slope,
-        share_usd=share,
-        figure_usd=np.where(np.isnan(share), cost, share),
-        figure_sd=np.hypot(time_sd * slope, price_sd),
-        price_sd=price_sd,
-        discounts=discounts,
+        time_sd=np.hypot(prepare_sd * prepare_s, busy_sd * busy_s) / time_s,
     )
 
 
@@ -230,7 +255,13 @@ def _speed(outcomes: Sequence[Prediction | Refusal]) -> tuple[Floats, Floats]:
 
 
 def _price_sd(offers: Catalogue, assumptions: Assumptions, as_of: date) -> Floats:
-    """Log sd of a price for its age: a random walk, sd a root year · √years (docs/why/data.md has the fit)."""
+    """Log sd of a price for its age: a random walk, sd a root year · √years, the market's own rate where one is known.
+
+    Fitted on the bundled history of prices (docs/why/data.md). A price without a date counts as a year old.
+    """
+    general = assumptions[PRICE_AGE]
+    rates = [assumptions.get(f"{PRICE_AGE}_{m.replace('-', '_')}", general).value for m in offers.market.values]
     years = np.maximum(as_days(as_of) - offers.observed, 0) / DAYS_PER_YEAR
-    sd: Floats = assumptions["price_age_log_sd_per_root_year"].value * np.sqrt(years)
-    return np.where(offers.observed == NO_DATE, assumptions["price_age_log_sd_per_root_year"].value, sd)
+    return offers.market.lookup(rates, general.value, np.float64) * np.where(
+        offers.observed == NO_DATE, 1.0, np.sqrt(years)
+    )

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from gpuwise.catalogue import NO_DATE, Catalogue, as_date, as_days, price_reason
 from gpuwise.errors import Message
-from gpuwise.request import RankRequest
+from gpuwise.request import OfferFilters
+from gpuwise.units import Range
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
-IMPLAUSIBLE_FRACTION = 0.1
+IMPLAUSIBLE_FRACTION = 0.05
 """A price under this share of the usual price of the same accelerator is taken for an error (bid floor, wrong unit)."""
 
 EU = frozenset(
@@ -32,11 +33,12 @@ EU = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFilter:
-    """What `--gpu` asks for. names: (accelerator ids, count or None) of which any may match; ranges are inclusive."""
+    """What `--gpu` asks for. names: (accelerator ids, number of GPUs or None), any of which may match; all ranges of
+    memory_gib (nominal, per GPU) and of count must hold."""
 
-    names: tuple[tuple[frozenset[str], int | None], ...] = ()
-    memory_gib: tuple[float, float] | None = None
-    count: tuple[float, float] | None = None
+    names: tuple[tuple[frozenset[str], Range | None], ...] = ()
+    memory_gib: tuple[Range, ...] = ()
+    count: tuple[Range, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ class Rule:
 def offer_rules(
     offers: Catalogue,
     price_usd_per_hour: Floats,
-    request: RankRequest,
+    request: OfferFilters,
     as_of: date,
     gpu: GpuFilter,
     memory_gib: Floats,
@@ -85,7 +87,7 @@ def offer_rules(
     ]
 
 
-def _age_rules(offers: Catalogue, request: RankRequest, as_of: date) -> list[Rule]:
+def _age_rules(offers: Catalogue, request: OfferFilters, as_of: date) -> list[Rule]:
     today = as_days(as_of)
     dated = offers.observed != NO_DATE
     age = np.where(dated, today - offers.observed, 0)
@@ -159,7 +161,7 @@ def _price_rules(offers: Catalogue, price: Floats, usual: Mapping[str, float]) -
             name="implausible_price",
             fails=~vouched & ~stated & (per_device < floor),
             reason=lambda row: Message(
-                "{price:.4f} USD an hour for one GPU is under a tenth of its usual price ({usual:.2f} USD); "
+                "{price:.4f} USD an hour for one GPU is under a twentieth of its usual price ({usual:.2f} USD); "
                 "if it is right, give the row price_state = confirmed",
                 price=float(per_device[row]),
                 usual=float(floor[row] / IMPLAUSIBLE_FRACTION),
@@ -168,7 +170,7 @@ def _price_rules(offers: Catalogue, price: Floats, usual: Mapping[str, float]) -
     ]
 
 
-def _state_rules(offers: Catalogue, request: RankRequest, as_of: date) -> list[Rule]:
+def _state_rules(offers: Catalogue, request: OfferFilters, as_of: date) -> list[Rule]:
     gone = offers.availability.isin(("withdrawn",)) | (
         (offers.withdrawn != NO_DATE) & (offers.withdrawn <= as_days(as_of))
     )
@@ -200,7 +202,7 @@ def _gpu_rules(offers: Catalogue, gpu: GpuFilter, memory_gib: Floats) -> list[Ru
         variants = [frozenset(v.split("|")) for v in offers.accelerator.values]
         hits = [
             offers.accelerator.lookup([v <= ids for v in variants], False, np.bool_)
-            & (True if number is None else count == number)
+            & (True if number is None else _distance(count, [number]) <= 0)
             for ids, number in gpu.names
         ]
         rules.append(
@@ -238,23 +240,38 @@ def _gpu_rules(offers: Catalogue, gpu: GpuFilter, memory_gib: Floats) -> list[Ru
 def _range_rule(
     name: str,
     values: Floats,
-    bounds: tuple[float, float],
+    bounds: Sequence[Range],
     *,
     says: Callable[[float], Message],
     change: Callable[[float], Message],
 ) -> Rule:
-    low, high = bounds
-    inside = (values >= low) & (values <= high)
+    distance = _distance(values, bounds)
     return Rule(
         name=name,
-        fails=~inside,
+        fails=~(distance <= 0),
         reason=lambda row: says(float(values[row])),
-        distance=np.maximum(low - values, values - high),
+        distance=distance,
         change=lambda row: change(float(values[row])),
     )
 
 
-def _text_rules(offers: Catalogue, request: RankRequest) -> list[Rule]:
+def _distance(values: Floats, bounds: Sequence[Range]) -> Floats:
+    """How far each value lies outside the ranges; 0 or less inside, NaN for an unknown value."""
+    below = [r.low - values for r in bounds if r.low is not None]
+    above = [values - r.high for r in bounds if r.high is not None]
+    return np.asarray(np.maximum.reduce([*below, *above, np.where(np.isnan(values), np.nan, 0.0)]))
+
+
+def usual_prices(offers: Catalogue, least: int = 4) -> dict[str, float]:
+    """accelerator -> median price of one device and hour, in USD, where at least so many listed prices are known."""
+    listed = offers.price_state.isin(("listed",)) & (offers.price_usd_per_hour > 0) & (offers.accelerator.codes >= 0)
+    each = offers.price_usd_per_hour / (offers.accelerators * offers.nodes)
+    codes, prices = offers.accelerator.codes[listed], each[listed]
+    found = {int(code): prices[codes == code] for code in np.unique(codes)}
+    return {offers.accelerator.values[code]: float(np.median(p)) for code, p in found.items() if len(p) >= least}
+
+
+def _text_rules(offers: Catalogue, request: OfferFilters) -> list[Rule]:
     rules = []
 
     def only(name: str, passes: Mask, option: str, value: Callable[[int], str | None]) -> None:
@@ -304,7 +321,7 @@ def _residence_rule(offers: Catalogue, where: str) -> Rule:
     )
 
 
-def _limit_rules(offers: Catalogue, price: Floats, request: RankRequest, quotas: Sequence[Quota]) -> list[Rule]:
+def _limit_rules(offers: Catalogue, price: Floats, request: OfferFilters, quotas: Sequence[Quota]) -> list[Rule]:
     rules = []
     if (most := request.max_price_usd_per_hour) is not None:
         rules.append(

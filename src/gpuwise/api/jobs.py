@@ -1,0 +1,140 @@
+"""The verbs about jobs: where to run them, why we think so, and what they consist of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from gpuwise.api.world import World, platforms, unknown, workload_of
+from gpuwise.errors import Message, MissingEvidence
+from gpuwise.model import Candidate, Exclusion, Fx, Platform, Prediction, Ranking, Refusal, Workload
+from gpuwise.rank import rank as rank_offers
+from gpuwise.request import DescribeRequest, ExplainRequest, JobFilters, RankRequest
+from gpuwise.store import package
+from gpuwise.workloads import override
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """The answer to `rank`. fx: the currency shown, None for USD."""
+
+    request: RankRequest
+    ranking: Ranking
+    fx: Fx | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """The answer to `explain`: predictions of the platforms asked about, and the offer with its bill or exclusion."""
+
+    request: ExplainRequest
+    as_of: date
+    workload: Workload
+    answers: tuple[Prediction | Refusal, ...]
+    candidate: Candidate | None
+    exclusions: tuple[Exclusion, ...]
+    warnings: tuple[Message, ...]
+    fx: Fx | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """The answer to `describe`."""
+
+    request: DescribeRequest
+    as_of: date
+    workload: Workload
+
+
+def rank(request: RankRequest, *, today: date) -> Ranked:
+    """Where should these jobs run? InvalidInput for what cannot be read; an empty ranking is an answer."""
+    workloads = [workload_of(name, request) for name in request.workloads]
+    world = World.of(request, workloads, today)
+    ranking = rank_offers(world.offers, workloads, request, world.context)
+    notes = (*world.notes, *ranking.warnings)
+    return Ranked(request=request, ranking=replace(ranking, warnings=notes), fx=world.fx)
+
+
+def explain(request: ExplainRequest, *, today: date) -> Explained:
+    """Why do you think so? Of an offer, of a GPU, or of the best offer. UnknownName for an id that no offer has."""
+    workload = workload_of(request.workload, request)
+    world = World.of(request, [workload], today)
+    if request.on is not None:
+        answers = tuple(world.context.predict(workload, platforms(request.on)))
+        return _explained(request, world, workload, answers=answers)
+    wanted = RankRequest(workloads=(request.workload,), limit=None, **_shared(request))
+    ranking = rank_offers(world.offers, [workload], wanted, world.context)
+    if request.offer is None:
+        found = ranking.candidates[:1]
+        if not found:
+            raise MissingEvidence(
+                Message("No offer is left to explain."),
+                Message("See why with: gpuwise rank {name}", name=workload.name),
+            )
+        return _explained(request, world, workload, candidate=found[0])
+    named = [c for c in ranking.candidates if c.offer.id == request.offer]
+    if named:
+        return _explained(request, world, workload, candidate=named[0])
+    return _left_out(request, world, workload, ranking)
+
+
+def _left_out(request: ExplainRequest, world: World, workload: Workload, ranking: Ranking) -> Explained:
+    """The exclusion of one offer, with the prediction it would have had."""
+    exclusions = tuple(e for e in ranking.exclusions if e.offer_id == request.offer)
+    if not exclusions:
+        ids = [world.offers.offer_id(row) for row in range(len(world.offers))]
+        raise unknown("offer", str(request.offer), ids)
+    row = next(row for row in range(len(world.offers)) if world.offers.offer_id(row) == request.offer)
+    offer = world.offers.offer(row)
+    known = package.accelerators()
+    variants = tuple(known[name] for name in offer.accelerator.split("|") if name in known)
+    platform = Platform(variants=variants, per_node=offer.accelerators, link=offer.link)
+    answers = world.context.predict(workload, [platform]) if variants else ()
+    return _explained(request, world, workload, answers=tuple(answers), exclusions=exclusions)
+
+
+def _explained(
+    request: ExplainRequest,
+    world: World,
+    workload: Workload,
+    *,
+    answers: tuple[Prediction | Refusal, ...] = (),
+    candidate: Candidate | None = None,
+    exclusions: tuple[Exclusion, ...] = (),
+) -> Explained:
+    return Explained(
+        request=request,
+        as_of=world.context.as_of,
+        workload=workload,
+        answers=answers or ((candidate.prediction,) if candidate else ()),
+        candidate=candidate,
+        exclusions=exclusions,
+        warnings=world.notes,
+        fx=world.fx,
+    )
+
+
+def describe(request: DescribeRequest, *, today: date) -> Described:
+    """What does this job consist of? A torch model is counted on the meta device (extra [torch])."""
+    if ":" in request.target and not Path(request.target).exists():
+        from gpuwise.measure.count import describe as count
+
+        workload = count(
+            request.target,
+            input_size=request.input_size,
+            tokens=request.tokens,
+            optimizer=request.optimizer,
+        )
+        changes = {name: getattr(request, name) for name in ("batch", "precision", "samples", "epochs")}
+        workload = override(workload, **{k: v for k, v in changes.items() if v is not None})
+    else:
+        workload = workload_of(request.target, request)
+    return Described(request=request, as_of=today, workload=workload)
+
+
+def _shared(request: ExplainRequest) -> Mapping[str, Any]:
+    """The filters and job options that `rank` knows under the same names."""
+    return {f.name: getattr(request, f.name) for f in fields(JobFilters)}
