@@ -41,6 +41,7 @@ def build(source: Path, target: Path) -> None:
     assumed = bundle_assumptions.assumptions(offers, pools, accelerators, BUILD_DATE)
     write_text(target / "assumptions.toml", bundle_assumptions.assumptions_toml(assumed))
     write_text(target / "machines.toml", bundle_assumptions.machines_toml(source))
+    write_text(target / "workloads.toml", (TARGET / "workloads.toml").read_text(encoding="utf-8"))  # kept by hand
     write_text(target / "datapackage.json", bundle_package.build(target, VERSION, BUILD_DATE))
 
 

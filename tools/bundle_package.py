@@ -28,7 +28,7 @@ def build(target: Path, version: str, built: str) -> str:
     licences = {r["key"]: r["licence"] for r in fact("sources")}
     columns = fact("columns")
     resources = [_table(target / f"{name}.csv", columns, licences, built) for name in sorted(TITLES)]
-    resources += [_document(target / name, built) for name in ("assumptions.toml", "machines.toml")]
+    resources += [_document(target / name, built) for name in ("assumptions.toml", "machines.toml", "workloads.toml")]
     package = {
         "name": "gpuwise-data",
         "title": "Accelerators, prices and measured training rates bundled with gpuwise",

@@ -1,6 +1,6 @@
 """Every text that a person may see, as a gettext template: `python -m tools.messages [FILE]`.
 
-A translator starts from it: `pybabel init -i FILE -l zh_CN -o src/gpuwise/locale/zh_CN.po`. It is made, never committed.
+A translator starts from it: `pybabel init -i FILE -l zh_CN -o src/gpuwise/locale/zh_CN.po`. It is never committed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from babel.messages.pofile import write_po
 
 PACKAGE = Path(__file__).parent.parent / "src" / "gpuwise"
 METHODS = [("**.py", "python"), ("**.html", "jinja2")]
-KEYWORDS = {"_": None, "N_": None, "gettext": None, "ngettext": (1, 2), "Message": (1,)}
+KEYWORDS = {"_": None, "N_": None, "gettext": None, "ngettext": (1, 2), "Message": (1,), "about": (1,)}
 
 
 def extract(package: Path = PACKAGE) -> Catalog:

@@ -77,9 +77,9 @@ class Catalogue:
     price_usd_per_hour: the same in USD an hour (month = 730 h, term = term_h), NaN if `price_state` is not usable.
     price_state: listed, free (truly free), confirmed (the person vouches for an unusual price), unknown, minimum bid,
     incomplete (the host is billed apart) or suspect.
-    running_usd_per_hour: the part of price_usd_per_hour that falls due only in busy hours (energy of one's own machine).
-    tax: net, gross or unknown; vat_fraction: contained in a gross price. ids: None if they are made on demand; rows: the
-    rows' numbers in the catalogue they were taken from, None for 0…n−1.
+    running_usd_per_hour: the part of price_usd_per_hour that falls due only in busy hours (energy of an own machine).
+    tax: net, gross or unknown; vat_fraction: contained in a gross price. ids: None if they are made on demand.
+    rows: the rows' numbers in the catalogue they were taken from, None for 0…n−1.
     rejects: rows that could not be read, as messages with line, column and reason.
     """
 
@@ -197,7 +197,7 @@ def price_reason(state: str | None) -> Message:
 
 
 def join(catalogues: Sequence[Catalogue]) -> Catalogue:
-    """All rows of several catalogues, in order. Ids are made first, so that they do not change with the company."""
+    """All rows of several catalogues, in order. A row keeps its number in its own catalogue, and so its id."""
     if len(catalogues) == 1:
         return catalogues[0]
     columns: dict[str, Any] = {c: _join_coded([getattr(k, c) for k in catalogues]) for c in TEXT}
@@ -205,7 +205,8 @@ def join(catalogues: Sequence[Catalogue]) -> Catalogue:
     return Catalogue(
         name=" + ".join(k.name for k in catalogues),
         version=" + ".join(k.version for k in catalogues),
-        ids=coded([k.offer_id(i) for k in catalogues for i in range(len(k))]),
+        ids=_join_coded([k.ids or Coded(np.full(len(k), -1, np.int32), ()) for k in catalogues]),
+        rows=np.concatenate([np.arange(len(k)) if k.rows is None else k.rows for k in catalogues]),
         rejects=tuple(r for k in catalogues for r in k.rejects),
         **columns,
     )

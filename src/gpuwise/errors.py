@@ -22,7 +22,8 @@ from typing import ClassVar
 class Message:
     """A sentence with named values, translated only where it is shown.
 
-    The template is the English text and the gettext key: `Message("{count} rows", count=3)`. Values may be messages.
+    The template is the English text and the gettext key: `Message("{count} rows", count=3)`. Values may be messages;
+    a message can be a key where its values can.
     """
 
     __slots__ = ("template", "values")
@@ -45,7 +46,7 @@ class Message:
         return isinstance(other, Message) and (self.template, self.values) == (other.template, other.values)
 
     def __hash__(self) -> int:
-        return hash((self.template, tuple(sorted((k, str(v)) for k, v in self.values.items()))))
+        return hash((self.template, frozenset(self.values.items())))
 
 
 class GpuwiseError(Exception):

@@ -74,9 +74,10 @@ class Estimate:
         return Interval(value=self.value, low=self.value * math.exp(-half), high=self.value * math.exp(half))
 
     def __mul__(self, other: Estimate | float) -> Estimate:
-        if not isinstance(other, Estimate):
-            return Estimate(value=self.value * other, spread=self.spread, basis=self.basis)
-        return _combine(self.value * other.value, ((self, 1.0), (other, 1.0)))
+        if isinstance(other, Estimate):
+            return _combine(self.value * other.value, ((self, 1.0), (other, 1.0)))
+        scaled = None if self.bounds is None else (self.bounds[0] * other, self.bounds[1] * other)
+        return Estimate(value=self.value * other, spread=self.spread if other else (), basis=self.basis, bounds=scaled)
 
     __rmul__ = __mul__
 
@@ -98,9 +99,10 @@ class Estimate:
         return _combine(self.value**exponent, ((self, exponent),))
 
     def widened(self, name: str, log_sd: float) -> Estimate:
-        """The same value with one more named error (added in quadrature if the name is there already)."""
+        """The same value with one more named error (in quadrature, its sign kept, if the name is there already)."""
         parts = dict(self.spread)
-        parts[name] = math.hypot(parts.get(name, 0.0), log_sd)
+        there = parts.get(name, 0.0)
+        parts[name] = math.copysign(math.hypot(there, log_sd), there)
         return Estimate(value=self.value, spread=_sorted(parts), basis=self.basis)
 
 
@@ -126,6 +128,8 @@ def difference(a: Estimate, b: Estimate) -> Estimate:
 
 def probability_less(a: Estimate, b: Estimate) -> Fraction:
     """P(a < b), shared errors cancelling: Φ(ln(b/a) / sd of the ratio); 0.5 for two equal exact values."""
+    if a.value == 0 or b.value == 0:
+        return 0.5 if a.value == b.value else float(a.value < b.value)
     ratio = b / a
     if ratio.log_sd == 0:
         return 0.5 if ratio.value == 1 else float(ratio.value > 1)

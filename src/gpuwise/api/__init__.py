@@ -3,23 +3,26 @@
 Each takes its request and today's date and gives back a plain result; `faces` turns results into pages and documents.
 """
 
-from gpuwise.api.data import Checked, Compared, Listed, Named, Refreshed, data
-from gpuwise.api.jobs import Described, Explained, Ranked, describe, explain, rank
-from gpuwise.api.world import data_version, usd_per
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Checked",
-    "Compared",
-    "Described",
-    "Explained",
-    "Listed",
-    "Named",
-    "Ranked",
-    "Refreshed",
-    "data",
-    "data_version",
-    "describe",
-    "explain",
-    "rank",
-    "usd_per",
-]
+if TYPE_CHECKING:
+    from gpuwise.api.facts import data
+    from gpuwise.api.jobs import describe, explain, rank
+
+__all__ = ["data", "describe", "explain", "rank"]
+
+_MODULES = {
+    "data": "gpuwise.api.facts",
+    "describe": "gpuwise.api.jobs",
+    "explain": "gpuwise.api.jobs",
+    "rank": "gpuwise.api.jobs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A verb, imported when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_MODULES[name]), name)

@@ -128,8 +128,8 @@ def describe(request: DescribeRequest, *, today: date) -> Described:
             tokens=request.tokens,
             optimizer=request.optimizer,
         )
-        changes = {name: getattr(request, name) for name in ("batch", "precision", "samples", "epochs")}
-        workload = override(workload, **{k: v for k, v in changes.items() if v is not None})
+        stated = ("batch", "precision", "samples", "epochs")
+        workload = override(workload, **{name: getattr(request, name) for name in stated})
     else:
         workload = workload_of(request.target, request)
     return Described(request=request, as_of=today, workload=workload)

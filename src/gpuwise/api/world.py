@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 
 from gpuwise.catalogue import Catalogue, join
 from gpuwise.cost.annuity import owned_offers
 from gpuwise.cost.discounts import Discounts
 from gpuwise.errors import InvalidInput, Message, UnknownName
-from gpuwise.model import Fx, Measurement, Platform, Prediction, Refusal, Workload
+from gpuwise.model import Fx, Measurement, Platform, Workload
 from gpuwise.names import Index, resolve_request
 from gpuwise.plugins import source
-from gpuwise.predict import Evidence, predict_many
+from gpuwise.predict import Evidence, Predictor, needed, predictor
 from gpuwise.rank import Context, GpuFilter, usual_prices
 from gpuwise.request import DescribeRequest, JobFilters, OfferFilters
 from gpuwise.sources import file as files
 from gpuwise.store import package
-from gpuwise.workloads import builtin, override
+from gpuwise.workloads import override
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,28 +115,26 @@ def platforms(text: str) -> list[Platform]:
     return [Platform(variants=(package.accelerators()[name],), per_node=count) for name in picked.ids]
 
 
-def _predictor(
-    workloads: Sequence[Workload], measurements: Sequence[Measurement]
-) -> Callable[[Workload, Sequence[Platform]], Sequence[Prediction | Refusal]]:
-    """`predict_many` with all that is measured about these workloads and their nearest kin."""
-    names = {name for w in workloads for name in (*w.measured_as, *w.nearest)}
+def _predictor(workloads: Sequence[Workload], measurements: Sequence[Measurement]) -> Predictor:
+    """Predictions from all that is measured about these workloads and their nearest kin."""
+    wanted = [needed(workload) for workload in workloads]
+    names = None if None in wanted else frozenset().union(*(w for w in wanted if w is not None))
     evidence = Evidence.of(
         package.throughput(names), package.accelerators(), package.counts(), measurements=measurements
     )
-    return partial(predict_many, evidence=evidence, assumptions=package.assumptions())
+    return predictor(evidence, package.assumptions())
 
 
 def workload_of(name: str, request: JobFilters | DescribeRequest) -> Workload:
     """A built-in workload or a TOML file, with what the request overrides."""
-    known = builtin()
+    known = package.workloads()
     if name in known:
         workload = known[name]
     elif Path(name).suffix.casefold() == ".toml" or Path(name).exists():
         workload = files.workload(Path(name))
     else:
         raise unknown("workload", name, list(known))
-    changes = {key: getattr(request, key) for key in ("batch", "epochs", "samples", "precision")}
-    return override(workload, **{k: v for k, v in changes.items() if v is not None})
+    return override(workload, **{key: getattr(request, key) for key in ("batch", "epochs", "samples", "precision")})
 
 
 def _check_providers(request: OfferFilters, offers: Catalogue) -> None:
@@ -154,14 +151,3 @@ def unknown(what: str, name: str, known: Sequence[str]) -> UnknownName:
         else Message("Known are: {names}.", names=", ".join(sorted(known)[:20]))
     )
     return UnknownName(Message('There is no {what} "{name}".', what=what, name=name), hint, nearest)
-
-
-def data_version() -> str:
-    """The version of the bundled data."""
-    return package.version()
-
-
-def usd_per(code: str) -> float:
-    """USD for one unit of a currency, at its dated rate."""
-    rate = currency(code)
-    return 1.0 if rate is None else rate.usd_per_unit

@@ -1,0 +1,57 @@
+"""A result in all its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpuwise.render import data as forms
+from gpuwise.store import package
+from gpuwise.view.page import Page, Table, facts_table
+
+NOTHING = 3
+"""Exit code where nothing is feasible, a prediction is refused, or the facts do not pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A result as a page, as the document of schema 1, and as the table that CSV and Markdown hold.
+
+    exit_code: 0, or 3 where nothing is feasible or the facts do not pass. The forms are made when they are asked for.
+    """
+
+    result: Any
+    exit_code: int
+    pages: Callable[[Any], Page]
+    documents: Callable[[Any], Mapping[str, Any]]
+
+    def page(self) -> Page:
+        return self.pages(self.result)
+
+    def json(self) -> Mapping[str, Any]:
+        return self.documents(self.result)
+
+    def table(self) -> Table:
+        """The first table of the page; an answer without one gives its facts as rows."""
+        blocks = self.page().blocks
+        tables = [block for block in blocks if isinstance(block, Table)]
+        return tables[0] if tables else facts_table(blocks)
+
+    def toml(self) -> str:
+        """The workload of `describe`, to be changed and used."""
+        from gpuwise.render.toml import workload_toml
+
+        return workload_toml(self.result.workload)
+
+
+def document(r: Any, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The envelope of schema 1 around a result; r: a result of `gpuwise.api`, with its request and day."""
+    return forms.document(
+        result,
+        request=r.request,
+        data_version=package.version(),
+        as_of=r.as_of,
+        warnings=getattr(r, "warnings", ()),
+        fx=getattr(r, "fx", None),
+    )

@@ -1,0 +1,67 @@
+"""A page as one HTML file: no foreign request, JavaScript optional, dark and light, wide and narrow, and on paper."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from gpuwise.estimate import Interval
+from gpuwise.locale import _, language
+from gpuwise.render import vega
+from gpuwise.view import Cell, Chart, Page
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+def html(page: Page) -> str:
+    """The whole document as text (write it as UTF-8)."""
+    charts = [b for b in page.blocks if isinstance(b, Chart)]
+    style, script = _part("style.css"), _part("report.js")
+    scripts = [vega.scripts(), script] if charts else [script]
+    policy = {
+        "default-src": "'none'",
+        "style-src": f"'{vega.sha256(style)}'",
+        "script-src": " ".join(f"'{vega.sha256(s)}'" for s in scripts),
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return _template().render(
+        page=page,
+        language=language(),
+        policy="; ".join(f"{name} {value}" for name, value in policy.items()),
+        style=style,
+        scripts=scripts,
+        stills={id(chart): vega.still(chart.spec, chart.alt) for chart in charts},
+        specs={id(chart): embedded(vega.live(chart.spec)) for chart in charts},
+    )
+
+
+def embedded(value: Mapping[str, Any]) -> str:
+    """JSON that may stand inside a script element: no sign in it can end the element."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def sort_key(cell: Cell) -> str:
+    """What a column is sorted by in the browser: the full value, empty for what is not known."""
+    value = cell.value.value if isinstance(cell.value, Interval) else cell.value
+    return "" if value is None or value != value else str(value)
+
+
+def _part(name: str) -> str:
+    return files("gpuwise.render").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"sort_key": sort_key, "id": id}
+    environment.globals |= {"_": _, "kind": lambda block: type(block).__name__}
+    return environment.from_string(_part("page.html"))

@@ -1,0 +1,36 @@
+"""What a person can ask: one frozen request type a verb, and how texts become one.
+
+Command line, web form, query string, TOML and the reference page are all derived from the fields of these types.
+"""
+
+from gpuwise.request.reading import KINDS, at, parse
+from gpuwise.request.types import (
+    CHOICES,
+    GROUPS,
+    VERBS,
+    DataRequest,
+    DescribeRequest,
+    ExplainRequest,
+    JobFilters,
+    OfferFilters,
+    Option,
+    RankRequest,
+    options,
+)
+
+__all__ = [
+    "CHOICES",
+    "GROUPS",
+    "KINDS",
+    "VERBS",
+    "DataRequest",
+    "DescribeRequest",
+    "ExplainRequest",
+    "JobFilters",
+    "OfferFilters",
+    "Option",
+    "RankRequest",
+    "at",
+    "options",
+    "parse",
+]

@@ -1,0 +1,242 @@
+"""From texts to a request: one way for the command line, a TOML file and a query string."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from gpuwise import units
+from gpuwise.errors import InvalidInput, Message, UnknownName
+from gpuwise.request.types import CHOICES, Option, options
+from gpuwise.request.wishes import gpu_ranges, refuse_contradictions
+from gpuwise.units import Usd, UsdPerHour
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How texts of one kind are read. split: commas part several values. parse raises InvalidInput."""
+
+    parse: Callable[[str], Any]
+    split: bool = False
+
+
+def parse(
+    request: type[R],
+    raw: Mapping[str, object],
+    *,
+    usd_per: Callable[[str], float] | None = None,
+    spelled: Mapping[str, str] | None = None,
+) -> R:
+    """A request from what a person said: option -> text, list of texts or bool.
+
+    So a command line, a TOML file (whose numbers and dates count as the texts that they are) and a query string give
+    it; max_price is max-price. usd_per: USD for one unit of a currency, asked only where an amount is in another one.
+    spelled: option -> how the person wrote it, for the errors. Raises InvalidInput, which names option, value and
+    rule and says what to do, and UnknownName for an option that there is not.
+    """
+    asked = options(request)
+    spell = {name: option.spelled for name, option in asked.items()} | dict(spelled or {})
+    said = {_known(name, asked, spell): value for name, value in raw.items()}
+    _refuse_gaps(asked.values(), said)
+    values = {name: _values(asked[name], value, spell[name]) for name, value in said.items()}
+    currency = values.get("currency", "USD")
+    for name, value in values.items():
+        if isinstance(value, units.Money):
+            values[name] = _usd(value, asked[name].kind, spell[name], currency, usd_per)
+    made = request(**{asked[name].field: value for name, value in values.items()})
+    refuse_contradictions(made)
+    return made
+
+
+def _known(name: str, asked: Mapping[str, Option], spelled: Mapping[str, str]) -> str:
+    tidy = name.replace("_", "-")
+    if tidy in asked:
+        return tidy
+    near = get_close_matches(tidy.lower(), asked)
+    raise UnknownName(
+        Message("There is no option {name}: there is {all}.", name=spelled.get(tidy, name), all=", ".join(asked)),
+        _did_you_mean(near),
+        near,
+    )
+
+
+def _refuse_gaps(asked: Collection[Option], said: Mapping[str, object]) -> None:
+    for option in asked:
+        if option.required and said.get(option.name) in (None, [], ()):
+            raise InvalidInput(
+                Message("{what} is missing: {help}", what=option.spelled, help=option.help),
+                Message("Give it, for example: {example}", example=option.example),
+            )
+
+
+def _values(option: Option, given: object, spelled: str) -> Any:
+    """What one option says, parsed: one value, or a tuple where it may be said several times."""
+    if option.kind == "flag":
+        return given if isinstance(given, bool) else _value(option, given, spelled)
+    kind = KINDS[option.kind]
+    texts = [
+        t for part in (given if isinstance(given, list | tuple) else (given,)) for t in _texts(part, kind, spelled)
+    ]
+    if option.repeats:
+        return tuple(_value(option, t, spelled) for t in texts)
+    if len(texts) > 1:
+        raise InvalidInput(
+            Message("{option} can be said only once.", option=spelled), Message("Leave all but one out.")
+        )
+    return _value(option, texts[0] if texts else "", spelled)
+
+
+def _texts(part: object, kind: Kind, spelled: str) -> list[str]:
+    if isinstance(part, bool) or not isinstance(part, str | int | float | date):
+        raise InvalidInput(
+            Message("{option} is {value}: it needs a text or a number.", option=spelled, value=str(part)),
+            Message("Write the value as on the command line."),
+        )
+    return str(part).split(",") if kind.split else [str(part)]
+
+
+def _value(option: Option, text: object, spelled: str) -> Any:
+    """One text, read by the rule of its kind; an error says which option it was given to."""
+    tidy = str(text).strip()
+    if not tidy:
+        raise InvalidInput(
+            Message("{option} is empty.", option=spelled),
+            Message("Write for example: {example}", example=option.example or "true"),
+        )
+    try:
+        return KINDS[option.kind].parse(tidy)
+    except InvalidInput as error:
+        raise at(spelled, error) from None
+
+
+def at(spelled: str, error: InvalidInput) -> InvalidInput:
+    """The same error, saying which option it is about."""
+    problem = Message("{option}: {problem}", option=spelled, problem=error.message)
+    if isinstance(error, UnknownName):
+        return UnknownName(problem, error.hint, error.nearest)
+    return InvalidInput(problem, error.hint)
+
+
+_HOURS = {None: 1.0, "hour": 1.0, "day": 24.0, "month": units.HOURS_PER_MONTH, "year": units.HOURS_PER_YEAR}
+
+
+def _usd(
+    money: units.Money, kind: str, spelled: str, currency: str, usd_per: Callable[[str], float] | None
+) -> Usd | UsdPerHour:
+    """The amount in USD, of the kind "price" for an hour. Without a currency it is in the one that is shown."""
+    if kind == "money" and money.per is not None:
+        raise InvalidInput(
+            Message("{option}: a sum is asked for, not an amount a {unit}.", option=spelled, unit=money.per),
+            Message("Write for example: 50 USD"),
+        )
+    if money.per not in _HOURS:
+        raise InvalidInput(
+            Message("{option}: a price an hour is asked for, not a {unit}.", option=spelled, unit=money.per),
+            Message("Write for example: 2.50 USD"),
+        )
+    code = money.currency or currency
+    if code == "USD":
+        return money.amount / _HOURS[money.per]
+    if usd_per is None:
+        raise InvalidInput(
+            Message("{option} is in {code}, and no rate is known here.", option=spelled, code=code),
+            Message("Write the amount in USD."),
+        )
+    try:
+        return money.amount * usd_per(code) / _HOURS[money.per]
+    except InvalidInput as error:
+        raise at(spelled, error) from None
+
+
+def _choice(kind: str) -> Callable[[str], str]:
+    """Reads one of a closed list, in upper or lower case."""
+    spellings = {c.lower(): c for c in CHOICES[kind]}
+
+    def read(text: str) -> str:
+        if text.lower() in spellings:
+            return spellings[text.lower()]
+        near = get_close_matches(text.lower(), spellings)
+        choices = ", ".join(CHOICES[kind])
+        raise UnknownName(
+            Message('"{text}" is not one of {choices}.', text=text, choices=choices), _did_you_mean(near), near
+        )
+
+    return read
+
+
+def _did_you_mean(near: Sequence[str]) -> Message:
+    return Message("Did you mean {name}?", name=near[0]) if near else Message("Write one of them.")
+
+
+def _place(text: str) -> str:
+    if text.lower() == "on-premises":
+        return text.lower()
+    if re.fullmatch("[A-Za-z]{2}", text):
+        return text.upper()
+    raise InvalidInput(
+        Message('"{text}" is not a country code of two letters, EU or on-premises.', text=text),
+        Message("Write for example DE, EU or on-premises."),
+    )
+
+
+def _currency(text: str) -> str:
+    if re.fullmatch("[A-Za-z]{3}", text):
+        return text.upper()
+    raise InvalidInput(
+        Message('"{text}" is not a currency code of three letters.', text=text),
+        Message("Write for example USD or EUR."),
+    )
+
+
+def _flag(text: str) -> bool:
+    if text.lower() in ("true", "yes", "on", "1"):
+        return True
+    if text.lower() in ("false", "no", "off", "0"):
+        return False
+    raise InvalidInput(Message('"{text}" is neither true nor false.', text=text), Message("Write true or false."))
+
+
+def _gpu(text: str) -> str:
+    """A range is checked here; names are looked up where the table of accelerators is at hand."""
+    gpu_ranges([text])
+    return text
+
+
+def _limit(text: str) -> int | None:
+    return None if text.lower() == "all" else units.parse_count(text)
+
+
+KINDS: dict[str, Kind] = {
+    "text": Kind(str),
+    "names": Kind(str, split=True),
+    "gpu": Kind(_gpu, split=True),
+    "path": Kind(str),
+    "paths": Kind(str),
+    "flag": Kind(_flag),
+    "price": Kind(units.parse_money),
+    "money": Kind(units.parse_money),
+    "duration": Kind(units.parse_duration),
+    "date": Kind(units.parse_date),
+    "days": Kind(units.parse_count),
+    "hours": Kind(units.parse_hours),
+    "count": Kind(units.parse_count),
+    "positive": Kind(units.parse_positive),
+    "fraction": Kind(units.parse_fraction),
+    "limit": Kind(_limit),
+    "place": Kind(_place),
+    "currency": Kind(_currency),
+    "action": Kind(_choice("action")),
+    "market": Kind(_choice("market"), split=True),
+    "host": Kind(_choice("host")),
+    "tax": Kind(_choice("tax")),
+    "precision": Kind(_choice("precision")),
+    "optimizer": Kind(_choice("optimizer")),
+    "sort": Kind(_choice("sort")),
+    "column": Kind(_choice("column"), split=True),
+}

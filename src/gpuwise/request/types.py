@@ -1,0 +1,286 @@
+# ruff: noqa: RUF009 - about() is dataclasses.field() with our metadata
+"""The request types: what a person can ask, one frozen dataclass a verb.
+
+`about()` puts the help text, the kind of text that is parsed, and an example into a field's metadata, and `options()`
+reads them back. Nothing here is heavy, so that `--help` stays fast. All values are already parsed: durations in s,
+money in USD, shares as fractions, days as dates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, field, fields
+from datetime import date
+from typing import Any
+
+from gpuwise.units import Fraction, Hours, Seconds, Usd, UsdPerHour
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "action": ("list", "show", "check", "diff", "refresh"),
+    "market": ("on-demand", "spot", "reserved", "dedicated", "community", "free", "owned"),
+    "host": ("any", "datacentre"),
+    "tax": ("net", "gross"),
+    "precision": ("fp32", "tf32", "amp", "amp_bf16", "bf16", "fp8"),
+    "optimizer": ("sgd", "momentum", "adam", "adamw", "adafactor"),
+    "sort": ("cost", "time", "price", "p_cheapest"),
+    "column": ("provider", "gpu", "market", "region", "country", "host", "date"),
+}
+"""Closed lists, by kind. Those that `model` has too are compared with it by a test: importing it would cost time."""
+
+VERBS = ("rank", "explain", "describe", "data")
+GROUPS = ("Filters", "Job", "Your own data", "Output")
+
+
+def about(
+    help: str,  # noqa: A002 - the word that a reader looks for
+    *,
+    kind: str = "text",
+    default: Any = None,
+    flags: tuple[str, ...] = (),
+    group: str = "Filters",
+    show: str = "",
+    example: str = "",
+    positional: bool = False,
+    required: bool = False,
+) -> Any:
+    """A field with what the faces need.
+
+    kind: names the parser in KINDS. default: () if it may be said several times. flags: the option, where its name is
+    not the field's. show: the word for its value. example: a text that parses. positional: said without an option.
+    """
+    meta = {"help": help, "kind": kind, "flags": flags, "group": group, "metavar": show, "example": example}
+    return field(default=default, metadata=meta | {"positional": positional, "required": required})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferFilters:
+    """Which offers are looked at. A filter that is not given lets everything through."""
+
+    gpu: tuple[str, ...] = about(
+        "GPU by name, memory of each (80GB..) or number (1..8); several names mean any of them.",
+        kind="gpu", default=(), show="NAME|RANGE", example="H100-SXM,A100-80GB:8",
+    )  # fmt: skip
+    provider: tuple[str, ...] = about(
+        "Only these providers.", kind="names", default=(), show="NAME", example="aws,lambda"
+    )
+    region: tuple[str, ...] = about(
+        "Only regions that begin with this.", kind="names", default=(), show="PREFIX", example="eu-"
+    )
+    market: tuple[str, ...] = about(
+        "Only these markets.", kind="market", show="MARKET", default=(), example="on-demand,spot"
+    )
+    host: str = about(
+        "datacentre: no machines of private hosts.", kind="host", show="HOST", default="any", example="datacentre"
+    )
+    max_price_usd_per_hour: UsdPerHour | None = about(
+        "Highest price of the whole offer, an hour.",
+        kind="price",
+        show="MONEY",
+        flags=("--max-price",),
+        example="2.50USD",
+    )
+    data_must_stay: str | None = about(
+        "Where the data must stay: a country code, EU, or on-premises.", kind="place", show="WHERE", example="EU"
+    )
+    startable: bool = about("Only offers known to be available now.", kind="flag", default=False)
+    as_of: date | None = about(
+        "The day to answer for (default: today).", kind="date", show="DATE", example="2026-11-30"
+    )
+    max_age_days: int = about(
+        "Oldest price allowed, in days before --as-of.",
+        kind="days",
+        show="DAYS",
+        default=365,
+        flags=("--max-age",),
+        example="90",
+    )
+    offers: tuple[str, ...] = about(
+        "Your own offers: CSV or TOML.",
+        kind="paths",
+        show="FILE",
+        default=(),
+        group="Your own data",
+        example="offers.csv",
+    )
+    machine: tuple[str, ...] = about(
+        "Your own machines: TOML.", kind="paths", show="FILE", default=(), group="Your own data", example="machine.toml"
+    )
+    discounts: str | None = about(
+        "Your rates, credits and committed hours: TOML.",
+        kind="path",
+        show="FILE",
+        group="Your own data",
+        example="discounts.toml",
+    )
+    only_offers: bool = about("Leave the bundled offers out.", kind="flag", default=False, group="Your own data")
+    live: bool = about(
+        "Ask the providers for today's prices (extra [live]).", kind="flag", default=False, group="Your own data"
+    )
+    currency: str = about(
+        "Currency to show.", kind="currency", show="CODE", default="USD", group="Output", example="EUR"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilters(OfferFilters):
+    """Which offers, and how the job runs there: what `rank` and `explain` share."""
+
+    deadline_s: Seconds | None = about(
+        "Longest time to the finished job.", kind="duration", show="DURATION", flags=("--deadline",), example="36h"
+    )
+    budget_usd: Usd | None = about(
+        "Highest bill (gross, before credits).", kind="money", show="MONEY", flags=("--budget",), example="50USD"
+    )
+    quota: str | None = about(
+        "Your quotas: TOML.", kind="path", show="FILE", group="Your own data", example="quota.toml"
+    )
+    measured: tuple[str, ...] = about(
+        "Measured runs to predict from: JSON.",
+        kind="paths",
+        show="FILE",
+        default=(),
+        group="Your own data",
+        example="run.json",
+    )
+    hours_per_month: Hours | None = about(
+        "Busy hours a month of a monthly or owned machine: rank by the job's share of its price.",
+        kind="hours", show="HOURS", group="Job", example="400",
+    )  # fmt: skip
+    jobs: int = about(
+        "How many such jobs, one after another.", kind="count", show="N", default=1, group="Job", example="60"
+    )
+    prepare_s: Seconds | None = about(
+        "Time to prepare a machine before the first step.",
+        kind="duration", show="DURATION", group="Job", flags=("--prepare",), example="20min",
+    )  # fmt: skip
+    tax: str = about(
+        "net: you reclaim VAT; gross: you pay it.", kind="tax", show="MODE", default="net", group="Job", example="gross"
+    )
+    vat_fraction: Fraction | None = about(
+        "Your VAT rate, for --tax gross.",
+        kind="fraction",
+        show="PERCENT",
+        group="Job",
+        flags=("--vat",),
+        example="19%",
+    )
+    batch: int | None = about("Batch per GPU.", kind="count", show="N", group="Job", example="64")
+    epochs: float | None = about("Epochs to train.", kind="positive", show="N", group="Job", example="30")
+    samples: int | None = about("Samples in an epoch.", kind="count", show="N", group="Job", example="79433")
+    precision: str | None = about(
+        "Arithmetic of the training.", kind="precision", show="NAME", group="Job", example="amp"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankRequest(JobFilters):
+    """Where should these jobs run? Every offer with its time and cost, and what was left out and why."""
+
+    workloads: tuple[str, ...] = about(
+        "Built-in names or TOML files.",
+        default=(), show="WORKLOAD", example="painter-heavy", positional=True, required=True,
+    )  # fmt: skip
+    sort: str = about("What comes first.", kind="sort", show="KEY", default="cost", group="Output", example="time")
+    limit: int | None = about(
+        "Rows to show, or all (frontier and probability always use all).",
+        kind="limit", show="N|all", default=20, group="Output", example="all",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainRequest(JobFilters):
+    """Why do you think so? The evidence behind one prediction: of an offer, of a GPU, or of the best offer."""
+
+    workload: str = about(
+        "A built-in name or a TOML file.",
+        default=MISSING, show="WORKLOAD", example="painter-heavy", positional=True, required=True,
+    )  # fmt: skip
+    offer: str | None = about(
+        "The offer to explain, by its id.", show="ID", example="aws/p3.2xlarge/us-east-1/on-demand"
+    )
+    on: str | None = about("The GPU to explain, with its number.", show="GPU", example="A100-80GB:2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeRequest:
+    """What does this training job consist of? Counts that hold on any machine."""
+
+    target: str = about(
+        "A torch model as module:callable (extra [torch]), a built-in workload or a TOML file.",
+        default=MISSING, show="TARGET", example="torchvision.models:resnet50", positional=True, required=True,
+    )  # fmt: skip
+    input_size: int = about(
+        "Height and width of an image, in pixels.", kind="count", show="N", default=224, group="Job", example="299"
+    )
+    tokens: int | None = about("Length of a sequence, in tokens.", kind="count", show="N", group="Job", example="512")
+    batch: int | None = about("Batch per GPU.", kind="count", show="N", group="Job", example="64")
+    precision: str | None = about(
+        "Arithmetic of the training.", kind="precision", show="NAME", group="Job", example="amp"
+    )
+    optimizer: str = about(
+        "What keeps states beside the weights.",
+        kind="optimizer", show="NAME", default="momentum", group="Job", example="adam",
+    )  # fmt: skip
+    samples: int | None = about("Samples in an epoch.", kind="count", show="N", group="Job", example="79433")
+    epochs: float | None = about("Epochs to train.", kind="positive", show="N", group="Job", example="30")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataRequest(OfferFilters):
+    """What are the facts? List them, show one, check them, compare two days, or fetch today's."""
+
+    action: str = about(
+        "list the offers, show one NAME, check every row, diff two FILEs or DAYs, refresh from the providers.",
+        kind="action", show="ACTION", default=MISSING, example="list", positional=True, required=True,
+    )  # fmt: skip
+    names: tuple[str, ...] = about(
+        "For show: an instance, GPU, offer id or provider. For diff: two files, or days of the bundled history.",
+        default=(), show="NAME", example="p2.xlarge", positional=True,
+    )  # fmt: skip
+    by: tuple[str, ...] = about(
+        "For list: count by these columns.",
+        kind="column",
+        show="COLUMN",
+        default=(),
+        group="Output",
+        example="provider,gpu",
+    )
+    limit: int | None = about(
+        "Rows to show, or all.", kind="limit", show="N|all", default=20, group="Output", example="all"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One thing a person can say in a request, as every face shows it. name: what is typed, without dashes."""
+
+    name: str
+    field: str
+    help: str
+    kind: str
+    group: str
+    metavar: str
+    example: str
+    default: Any
+    positional: bool
+    required: bool
+
+    @property
+    def repeats(self) -> bool:
+        """May it be given several times?"""
+        return isinstance(self.default, tuple)
+
+    @property
+    def spelled(self) -> str:
+        """As a person writes it on the command line."""
+        return self.metavar if self.positional else f"--{self.name}"
+
+
+def options(request: type[Any]) -> dict[str, Option]:
+    """What can be said in a request, by the name that is typed."""
+    return {option.name: option for option in map(_option, fields(request))}
+
+
+def _option(item: Field[Any]) -> Option:
+    meta = dict(item.metadata)
+    (flag,) = meta.pop("flags") or ("--" + item.name.replace("_", "-"),)
+    return Option(name=flag.removeprefix("--"), field=item.name, default=item.default, **meta)

@@ -1,0 +1,116 @@
+"""What nothing can ever meet: wishes whose parts exclude each other, named before any work is done."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from gpuwise import units
+from gpuwise.errors import InvalidInput, Message
+from gpuwise.request.types import (
+    DataRequest,
+    DescribeRequest,
+    ExplainRequest,
+    JobFilters,
+    OfferFilters,
+    options,
+)
+
+
+def refuse_contradictions(request: object) -> None:
+    """Raises InvalidInput for a wish that nothing can ever meet, or whose parts exclude each other."""
+    if isinstance(request, OfferFilters):
+        _refuse_no_offer(request)
+    if isinstance(request, JobFilters):
+        _refuse_no_tax(request)
+    if isinstance(request, ExplainRequest) and request.offer and request.on:
+        raise InvalidInput(Message("--offer and --on exclude each other: one names an offer, the other a GPU."), ONE)
+    if isinstance(request, DescribeRequest) and request.tokens and request.input_size != _USUAL_SIDE:
+        raise InvalidInput(Message("--tokens and --input-size exclude each other: a sequence, or an image."), ONE)
+    if isinstance(request, DataRequest):
+        _refuse_wrong_names(request)
+
+
+_RANGE = re.compile(r"[^.:]*\.\.[^.:]*|[0-9]{1,3}|[0-9.]+\s*[MGT]i?B", re.I)
+
+
+def gpu_ranges(texts: Sequence[str]) -> list[units.Range]:
+    """The ranges among what `--gpu` asks for. The other texts are names; so is a number of four digits (4090)."""
+    return [units.parse_range(t) for t in texts if _RANGE.fullmatch(t)]
+
+
+ONE = Message("Leave one of them out.")
+_USUAL_SIDE = options(DescribeRequest)["input-size"].default
+
+
+def _refuse_no_offer(request: OfferFilters) -> None:
+    _refuse_no_gpu(request.gpu)
+    if request.only_offers and not (request.offers or request.machine or request.live):
+        raise InvalidInput(
+            Message("--only-offers leaves the bundled offers out, and there are no others."),
+            Message("Add --offers FILE, --machine FILE or --live."),
+        )
+    if request.data_must_stay == "on-premises" and request.market and "owned" not in request.market:
+        raise InvalidInput(
+            Message(
+                "--data-must-stay on-premises and --market {markets} exclude each other.",
+                markets=",".join(request.market),
+            ),
+            Message("Data stays on the premises only on owned machines: add owned to --market, or leave one out."),
+        )
+
+
+def _refuse_no_gpu(texts: Sequence[str]) -> None:
+    """Any of the names may match, but every range must hold: of memory, and of the number of GPUs."""
+    ranges = gpu_ranges(texts)
+    sizes, counts = ([r for r in ranges if r.kind == kind] for kind in ("memory", "count"))
+    numbers = [_number(t) for t in texts if not gpu_ranges([t])]
+    misfits = [n for n in numbers if n is not None and not all(r.holds(n) for r in counts)]
+    if _empty(sizes) or _empty(counts) or (misfits and len(misfits) == len(numbers)):
+        raise InvalidInput(
+            Message("--gpu {texts}: no GPU can meet all of these.", texts=",".join(texts)),
+            Message("Any of the names may match, but every range must hold: leave one out, or write 24GB..80GB."),
+        )
+
+
+def _number(text: str) -> int | None:
+    """The number of GPUs after a name: 8 of "H100-SXM:8"."""
+    found = re.search(r":\s*([0-9]+)$", text)
+    return int(found[1]) if found else None
+
+
+def _empty(ranges: Sequence[units.Range]) -> bool:
+    """Is there nothing that lies in all of them?"""
+    low = max((r.low for r in ranges if r.low is not None), default=-math.inf)
+    high = min((r.high for r in ranges if r.high is not None), default=math.inf)
+    return low > high
+
+
+def _refuse_no_tax(request: JobFilters) -> None:
+    if request.tax == "gross" and request.vat_fraction is None:
+        raise InvalidInput(
+            Message("--tax gross needs your VAT rate, and --vat is missing."),
+            Message("Add it, for example: --vat 19%"),
+        )
+    if request.tax == "net" and request.vat_fraction is not None:
+        raise InvalidInput(
+            Message("--vat has no meaning with --tax net: net prices hold no VAT."),
+            Message("Add --tax gross if you pay VAT, or leave --vat out."),
+        )
+
+
+_NAMES = {
+    "show": (1, Message("data show needs one name: of an instance, a GPU, an offer or a provider.")),
+    "diff": (2, Message("data diff needs two names: files, or days of the bundled history.")),
+}
+
+
+def _refuse_wrong_names(request: DataRequest) -> None:
+    wanted, rule = _NAMES.get(request.action, (0, Message("data {action} takes no name.", action=request.action)))
+    if len(request.names) != wanted:
+        raise InvalidInput(rule, Message("For example: gpuwise data show p2.xlarge"))
+    if request.by and request.action != "list":
+        raise InvalidInput(
+            Message("--by has no meaning with data {action}.", action=request.action), Message("Use it with data list.")
+        )

@@ -1,0 +1,263 @@
+"""What a person keeps in files: offers, machines, agreements, quotas, workloads and measured runs.
+
+Every reader raises DataError (file, line, key, what to do) for what it cannot use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import Field, dataclass, field, fields, make_dataclass, replace
+from datetime import date
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+
+from gpuwise.catalogue import coded, join
+from gpuwise.cost.discounts import Commitment, Credit, Discounts, Rate, Scope
+from gpuwise.errors import Message
+from gpuwise.model import Accelerator, Machine, Measurement, Source, Workload
+from gpuwise.names import Match, Unknown, resolve
+from gpuwise.rank import Quota
+from gpuwise.sources import Facts, Loaded
+from gpuwise.sources.document import Document, Keys, build, only, read_json, read_toml, tables
+from gpuwise.store.delimited import Table
+from gpuwise.store.tables import from_table, read_offers
+from gpuwise.units import Fraction, Hours, UsdPerHour
+
+MEASUREMENT_SCHEMA = 1
+ADAM_BYTES = 16
+"""State bytes a parameter where a workload file says nothing: weight, gradient and two moments of 4 bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A person's own price lists: CSV, or TOML and JSON with one table an offer."""
+
+    paths: Sequence[Path] = ()
+
+    def load(self, facts: Facts, as_of: date) -> Loaded:
+        """The offers of all files, in order."""
+        loaded = [offers(path, facts) for path in self.paths]
+        notes = tuple(note for one in loaded for note in one.notes)
+        return Loaded(catalogue=join([one.catalogue for one in loaded]), notes=notes)
+
+
+def offers(path: Path, facts: Facts) -> Loaded:
+    """The offers of one file; its columns or keys are those of `store.tables.COLUMNS`."""
+    suffix = path.suffix.casefold()
+    if suffix not in (".toml", ".json"):
+        return read_offers(path, facts)
+    document = read_toml(path) if suffix == ".toml" else read_json(path)
+    version = hashlib.sha256(document.text.encode()).hexdigest()[:12]
+    return from_table(_table(document), facts, version=version)
+
+
+def _table(document: Document) -> Table:
+    """`[[offer]]` tables, or a JSON list of objects, as rows."""
+    listed = document.listed() if isinstance(document.data, list) else _offer_tables(document)
+    if not listed or not all(isinstance(entry, dict) for _, entry in listed):
+        raise document.error((), Message("holds no list of offers"), Message("Begin each offer with [[offer]]."))
+    titles = dict.fromkeys(key for _, entry in listed for key in entry)
+    texts = {title: [_cell(entry.get(title)) for _, entry in listed] for title in titles}
+    return Table(
+        name=document.name,
+        columns={title: coded(column) for title, column in texts.items()},
+        lines=np.array([line for line, _ in listed], np.int32),
+        rejects=(),
+        blank=0,
+        encoding="utf-8",
+        separator=",",
+    )
+
+
+def _offer_tables(document: Document) -> list[tuple[int, Any]]:
+    only(document, "offer")
+    return [(document.line(keys) or 1, entry) for keys, entry in tables(document, "offer")]
+
+
+def _cell(value: object) -> str | None:
+    return None if value is None or not str(value).strip() else str(value).strip()
+
+
+# ---- machines, quotas, agreements ----
+
+
+def machines(path: Path, facts: Facts) -> tuple[Machine, ...]:
+    """The machines of `[[machine]]` tables, money in USD. Ranges and remarks may stand beside."""
+    document = read_toml(path)
+    only(document, "machine")
+    return tuple(_machine(document, entry, keys, facts) for keys, entry in tables(document, "machine"))
+
+
+def _machine(document: Document, entry: Any, keys: Keys, facts: Facts) -> Machine:
+    aside = ("low", "high", "origin", "remark", "source")
+    plain = {k: v for k, v in entry.items() if k not in aside} if isinstance(entry, dict) else entry
+    machine = build(document, Machine, plain, keys, source={"kind": "quoted", "ref": document.name})
+    if machine.residual_usd > machine.capex_usd:
+        raise document.error((*keys, "residual_usd"), Message("is above capex_usd"))
+    return replace(machine, accelerator=_one_gpu(document, machine.accelerator, (*keys, "accelerator"), facts))
+
+
+def quotas(path: Path, facts: Facts) -> tuple[Quota, ...]:
+    """The quotas of `[[quota]]` tables: provider, accelerators, and region or accelerator if it holds for one only."""
+    document = read_toml(path)
+    only(document, "quota")
+    stated = [(keys, build(document, Quota, entry, keys)) for keys, entry in tables(document, "quota")]
+    return tuple(
+        replace(quota, accelerator=gpu)
+        for keys, quota in stated
+        for gpu in _gpus(document, quota.accelerator, (*keys, "accelerator"), facts)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Agreement:
+    """What the entries of discounts.toml share: which offers they hold for, and until when."""
+
+    provider: str
+    instance: str | None = None
+    region: str | None = None
+    accelerator: str | None = None
+    market: str | None = None
+    until: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rate(_Agreement):
+    off_fraction: Fraction | None = None
+    price_usd_per_hour: UsdPerHour | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Commitment(_Agreement):
+    left_h: Hours
+
+
+A = TypeVar("A", bound=_Agreement)
+
+
+def discounts(path: Path, facts: Facts) -> Discounts:
+    """The agreements of `[[rate]]`, `[[commitment]]` and `[[credit]]` tables."""
+    document = read_toml(path)
+    only(document, "rate", "commitment", "credit")
+    return Discounts(
+        rates=tuple(
+            Rate(
+                scope=scope,
+                off_fraction=rate.off_fraction,
+                price_usd_per_hour=rate.price_usd_per_hour,
+                until=rate.until,
+            )
+            for rate, scope in _scoped(document, "rate", _Rate, facts)
+        ),
+        commitments=tuple(
+            Commitment(scope=scope, left_h=commitment.left_h, until=commitment.until)
+            for commitment, scope in _scoped(document, "commitment", _Commitment, facts)
+        ),
+        credits=tuple(build(document, Credit, entry, keys) for keys, entry in tables(document, "credit")),
+    )
+
+
+def _scoped(document: Document, key: str, cls: type[A], facts: Facts) -> Iterator[tuple[A, Scope]]:
+    """Each entry of `[[key]]` with every scope that its GPU name stands for."""
+    for keys, entry in tables(document, key):
+        stated = build(document, cls, entry, keys)
+        if isinstance(stated, _Rate) and (stated.off_fraction is None) == (stated.price_usd_per_hour is None):
+            raise document.error(keys, Message("states both or neither of off_fraction and price_usd_per_hour"))
+        for gpu in _gpus(document, stated.accelerator, (*keys, "accelerator"), facts):
+            yield (
+                stated,
+                Scope(
+                    provider=stated.provider,
+                    instance=stated.instance,
+                    region=stated.region,
+                    accelerator=gpu,
+                    market=stated.market,
+                ),
+            )
+
+
+def _gpus(document: Document, text: str | None, keys: Keys, facts: Facts) -> list[str | None]:
+    """What the column `accelerator` of a catalogue may hold for this name: ids, and ids joined by "|"."""
+    if text is None:
+        return [None]
+    ids = [a.id for a in _variants(document, text, keys, facts)]
+    return ["|".join(some) for size in range(1, len(ids) + 1) for some in combinations(ids, size)]
+
+
+def _one_gpu(document: Document, text: str, keys: Keys, facts: Facts) -> str:
+    variants = _variants(document, text, keys, facts)
+    if len(variants) > 1:
+        hint = Message("Write one of {names}.", names=", ".join(a.id for a in variants))
+        raise document.error(keys, Message('"{text}" may be several', text=text), hint)
+    return variants[0].id
+
+
+def _variants(document: Document, text: str, keys: Keys, facts: Facts) -> tuple[Accelerator, ...]:
+    if text in facts.accelerators:
+        return (facts.accelerators[text],)
+    name = resolve(facts.index, text)
+    if isinstance(name, Match) or name.variants:
+        return name.variants
+    near = name.nearest if isinstance(name, Unknown) else tuple(a.id for a in name.candidates)
+    hint = Message("See gpuwise data list --by gpu.")
+    if near:
+        hint = Message("Did you mean {names}?", names=", ".join(near))
+    raise document.error(keys, Message('"{text}" is no GPU that is known here', text=text), hint)
+
+
+# ---- workloads and measured runs ----
+
+
+def workload(path: Path) -> Workload:
+    """The workload that a TOML file states: the counts of `model.Workload`, with or without `[workload]` above them."""
+    document = read_toml(path)
+    inner = document.data.get("workload", document.data)
+    keys: Keys = ("workload",) if "workload" in document.data else ()
+    if not isinstance(inner, dict):
+        raise document.error(keys, Message("is not a table of keys and values"))
+    name = inner.get("name", path.stem)
+    usual = {"name": name, "title": name, "model": name, "sample": "sample", "state_bytes_per_parameter": ADAM_BYTES}
+    stated = build(document, _workload_file(), usual | inner, keys)
+    assumed = dict(stated.assumed)
+    if "state_bytes_per_parameter" not in inner:
+        assumed["state_bytes_per_parameter"] = "Adam in fp32; the file does not say"
+    return Workload(
+        **{f.name: getattr(stated, f.name) for f in fields(stated)} | {"assumed": assumed},
+        source=Source(kind="quoted", ref=path.name),
+        reasons={} if stated.accuracy_fraction else {"accuracy_fraction": Message("the file does not state it")},
+    )
+
+
+@cache
+def _workload_file() -> type[Any]:
+    """`model.Workload` without the fields that only the product fills."""
+    hints = get_type_hints(Workload)
+    stated = [(f.name, hints[f.name], _plain(f)) for f in fields(Workload) if f.name not in ("source", "reasons")]
+    return make_dataclass("WorkloadFile", stated, kw_only=True, frozen=True)
+
+
+def _plain(item: Field[Any]) -> Any:
+    return field(default=item.default, default_factory=item.default_factory)
+
+
+def measurement(path: Path, facts: Facts) -> Measurement:
+    """A recorded run as `measure` writes it; keys that end in _reason say why another one is null, and are not read."""
+    document = read_json(path)
+    data = document.data
+    if not isinstance(data, dict) or data.get("kind") != "measurement":
+        raise document.error((), Message('is no measured run: its "kind" is not "measurement"'))
+    if data.get("schema") != MEASUREMENT_SCHEMA:
+        what = Message("is {schema}; this gpuwise reads {known}", schema=data.get("schema"), known=MEASUREMENT_SCHEMA)
+        raise document.error(("schema",), what, Message("Update gpuwise, or measure again."))
+    run = build(document, Measurement, {k: v for k, v in data.items() if not k.endswith("_reason")})
+    speed = run.samples_per_s
+    if speed is not None and not speed.low <= speed.value <= speed.high:
+        raise document.error(("samples_per_s",), Message("has a value outside its interval"))
+    if run.accelerator is None:
+        return run
+    return replace(run, accelerator=_one_gpu(document, run.accelerator, ("accelerator",), facts))

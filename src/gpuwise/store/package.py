@@ -1,0 +1,202 @@
+"""The bundled facts, each read when it is asked for and once. What the files hold is said in data/datapackage.json."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import fields
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from gpuwise.catalogue import Catalogue
+from gpuwise.model import Accelerator, Assumption, Assumptions, BenchmarkResult, Fx, Machine, Source, Workload
+from gpuwise.predict.roofline import Work
+from gpuwise.store.cache import cached, key
+from gpuwise.store.convert import Facts
+from gpuwise.store.tables import parse_offers
+from gpuwise.workloads import parse as parse_workloads
+
+
+@cache
+def description() -> Mapping[str, Any]:
+    """datapackage.json: each file with rows, SHA-256, licence, columns."""
+    described: dict[str, Any] = json.loads(_content("datapackage.json"))
+    return described
+
+
+def version() -> str:
+    """The data version: the day the bundle was made, as YYYY.MM.DD."""
+    return str(description()["version"])
+
+
+@cache
+def accelerators() -> Mapping[str, Accelerator]:
+    """All accelerators, by id."""
+    return {row["id"]: _accelerator(row) for row in _rows("accelerators.csv")}
+
+
+@cache
+def offers() -> Catalogue:
+    """The bundled offers, every day of them."""
+    content, known = _content("offers.csv"), facts()
+    entry = key(hashlib.sha256(content).hexdigest(), "bundled", known.version, version())
+    return cached(entry, lambda: parse_offers(content, "offers.csv", known, version=version())).catalogue
+
+
+@cache
+def facts() -> Facts:
+    """What a price list is read against: accelerators, exchange rates, countries of regions, instance types."""
+    names = ("accelerators.csv", "fx.csv", "regions.csv", "offers.csv")
+    return Facts(
+        accelerators=accelerators(),
+        fx=fx(),
+        countries={(row["provider"], row["region"]): row["country"] for row in _rows("regions.csv")},
+        instances=_instances,
+        version=hashlib.sha256(b"".join(_content(name) for name in names)).hexdigest(),
+    )
+
+
+@cache
+def _instances() -> Mapping[tuple[str, str], int]:
+    """The number of GPUs of every instance type of the bundled offers; names without a digit are no types."""
+    counts: dict[tuple[str, str], set[int]] = {}
+    for row in _rows("offers.csv"):
+        if any(letter.isdigit() for letter in row["instance"]):
+            counts.setdefault((row["provider"], row["instance"]), set()).add(int(row["accelerators"]))
+    return {name: found.pop() for name, found in counts.items() if len(found) == 1}
+
+
+@cache
+def fx() -> Mapping[str, Fx]:
+    """The newest exchange rate of each currency."""
+    rates = sorted(_rows("fx.csv"), key=lambda row: row["observed"])
+    return {
+        row["code"]: Fx(
+            code=row["code"],
+            usd_per_unit=float(row["usd_per_unit"]),
+            observed=date.fromisoformat(row["observed"]),
+            source=row["source"],
+        )
+        for row in rates
+    }
+
+
+@cache
+def workloads() -> Mapping[str, Workload]:
+    """The built-in workloads, by name: the one registry of every command."""
+    return parse_workloads(tomllib.loads(_content("workloads.toml").decode()))
+
+
+def throughput(workloads: Collection[str] | None = None) -> tuple[BenchmarkResult, ...]:
+    """Measured rates of these workloads (names as in the table), or of all."""
+    return tuple(_benchmark(row) for row in _rows("throughput.csv", workloads))
+
+
+@cache
+def counts() -> Mapping[str, Work]:
+    """Workload of the throughput table -> what one sample costs, where it is counted."""
+    return {
+        row["workload"]: Work(
+            gmacs=float(row["gmacs"]),
+            activations_m=float(row["activations_m"]),
+            parameters_m=float(row["parameters_m"]),
+        )
+        for row in _rows("counts.csv")
+    }
+
+
+@cache
+def assumptions() -> Assumptions:
+    """Every figure that nobody measured here, by name."""
+    table = tomllib.loads(_content("assumptions.toml").decode())
+    return {name: Assumption(name=name, **row) for name, row in table.items()}
+
+
+@cache
+def machines() -> tuple[Machine, ...]:
+    """The example machines. The file also states a range, an origin and a remark for each figure."""
+    own = {f.name for f in fields(Machine)} - {"source"}
+    rows = tomllib.loads(_content("machines.toml").decode())["machine"]
+    return tuple(
+        Machine(**{k: v for k, v in row.items() if k in own}, source=Source(kind="quoted", ref=row["source"]))
+        for row in rows
+    )
+
+
+@cache
+def sources() -> Mapping[str, Mapping[str, str]]:
+    """Key of a source -> title, url, retrieved, licence."""
+    return {row["key"]: row for row in _rows("sources.csv")}
+
+
+def left_out() -> tuple[Mapping[str, str], ...]:
+    """Figures that were found and not bundled: table, row_key, rule, reason."""
+    return tuple(_rows("left_out.csv"))
+
+
+def contents() -> Mapping[str, bytes]:
+    """Every file that datapackage.json describes and that is there, by name."""
+    names = [str(resource["path"]) for resource in description()["resources"]]
+    folder = files("gpuwise") / "data"
+    return {name: _content(name) for name in names if (folder / name).is_file()}
+
+
+def tables() -> Mapping[str, list[dict[str, str]]]:
+    """Every CSV table as text: name -> rows of column -> cell, for `integrity.check`."""
+    return {name.removesuffix(".csv"): list(_rows(name)) for name in contents() if name.endswith(".csv")}
+
+
+def _content(name: str) -> bytes:
+    return (files("gpuwise") / "data" / name).read_bytes()
+
+
+def _rows(name: str, keys: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a table, column -> text; only those whose first column is one of `keys`, if given."""
+    reader = csv.reader(io.StringIO(_content(name).decode(), newline=""))
+    header = next(reader)
+    return (dict(zip(header, row, strict=True)) for row in reader if keys is None or row[0] in keys)
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _day(text: str) -> date | None:
+    return date.fromisoformat(text) if text else None
+
+
+def _accelerator(row: Mapping[str, Any]) -> Accelerator:
+    figures = ("usable_memory_gib", "bandwidth_gb_per_s", "tdp_w", "link_gb_per_s")
+    rates = tuple(f"{kind}_tflops" for kind in ("fp32", "tf32", "fp16", "bf16", "fp8"))
+    texts: dict[str, Any] = {c: row[c] for c in ("id", "name", "vendor", "architecture", "form_factor")}
+    numbers: dict[str, Any] = {c: _number(row[c]) for c in (*figures, *rates)}
+    return Accelerator(
+        **texts,
+        **numbers,
+        memory_gib=float(row["memory_gib"]),
+        link=row["link"] or None,
+        launched=_day(row["launched"]),
+        aliases=tuple(row["aliases"].split("|")) if row["aliases"] else (),
+    )
+
+
+def _benchmark(row: Mapping[str, Any]) -> BenchmarkResult:
+    return BenchmarkResult(
+        workload=row["workload"],
+        family=row["family"],
+        accelerator=row["accelerator"],
+        precision=row["precision"],
+        accelerators=int(row["accelerators"]),
+        batch_per_accelerator=int(row["batch_per_accelerator"]),
+        samples_per_s=float(row["samples_per_s"]),
+        software=row["software"] or None,
+        memory_format=row["memory_format"] or None,
+        observed=_day(row["observed"]),
+        source=Source(kind="published", ref=row["source"]),
+    )

@@ -1,0 +1,251 @@
+"""The table of candidates: which columns there are, and what each cell says of one offer for one job.
+
+The keys are the header of the CSV file, with base units (s, USD) in the cells' values; people see the columns that are
+not hidden, in the unit and currency that suit them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpuwise.errors import Message
+from gpuwise.estimate import Estimate
+from gpuwise.locale import N_, _, ngettext, words
+from gpuwise.model import Candidate, Fx, Ranking, Workload
+from gpuwise.view import figures, offers
+from gpuwise.view.page import Cell, Made, Table, column, tabulate, word
+from gpuwise.view.vocabulary import line, method, unit
+
+STAR = "★"
+UNSCALED = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the cells of one table share."""
+
+    fx: Fx | None
+    workloads: Mapping[str, Workload]
+    time_unit: str
+    basis: str
+
+    @property
+    def money(self) -> str:
+        return figures.code(self.fx)
+
+    @property
+    def usd_per_unit(self) -> float:
+        return UNSCALED if self.fx is None else self.fx.usd_per_unit
+
+    @property
+    def time_scale(self) -> float:
+        return figures.TIME_UNITS[self.time_unit]
+
+
+def ranked(candidate: Candidate) -> Estimate | None:
+    """The figure by which an offer is called cheap: its share where there is one, else its bill."""
+    return candidate.cost_share_usd or candidate.cost_usd
+
+
+def setting(ranking: Ranking, fx: Fx | None) -> Setting:
+    return Setting(
+        fx=fx,
+        workloads={w.name: w for w in ranking.workloads},
+        time_unit=figures.time_unit([c.time_s.value for c in shown(ranking)]),
+        basis=ranking.basis,
+    )
+
+
+def shown(ranking: Ranking) -> tuple[Candidate, ...]:
+    """The rows of table and chart: by workload the candidates up to the limit, then the rest of the frontier."""
+    there = {(c.workload, c.offer.id) for c in ranking.candidates}
+    extra = [c for c in ranking.frontier if (c.workload, c.offer.id) not in there]
+    names = [w.name for w in ranking.workloads]
+    return tuple(sorted([*ranking.candidates, *extra], key=lambda c: names.index(c.workload)))
+
+
+Usual = Mapping[str, Sequence[Message]]
+
+
+def candidate_table(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Table:
+    usual = _usual_marks(rows)
+    columns = [*_offer_columns(given, usual), *_figure_columns(rows, given), *_other_columns()]
+    return tabulate(_("Offers"), columns, rows, _notes(ranking, rows, usual))
+
+
+def _offer_columns(given: Setting, usual: Usual) -> Iterator[Made[Candidate]]:
+    several = len(given.workloads) > 1
+    yield column("on_frontier", STAR, _star, kind="mark")
+    yield column("workload", _("Workload"), lambda c: word(c.workload), hidden=not several)
+    yield column("offer_id", "", lambda c: word(c.offer.id), hidden=True)
+    yield column("provider", _("Provider"), lambda c: _provider(c, usual))
+    yield column("instance", _("Instance"), lambda c: offers.instance(c.offer), rank=2)
+    yield column("accelerators", "", lambda c: offers.number_of_gpus(c.offer), kind="number", hidden=True)
+    yield column("accelerator", _("GPUs"), _gpus)
+    yield column("market", _("Market"), lambda c: offers.market_cell(c.offer), rank=1)
+
+
+def _figure_columns(rows: Sequence[Candidate], given: Setting) -> Iterator[Made[Candidate]]:
+    def estimate(key: str, title: str, unit: str, scale: float, **more: Any) -> Made[Candidate]:
+        return column(key, title, lambda c: _estimate(c, key, scale), kind="estimate", unit=unit, **more)
+
+    def number(key: str, title: str, make: Callable[[Candidate], Cell], **more: Any) -> Made[Candidate]:
+        return column(key, title, make, kind="number", **more)
+
+    time, money = (given.time_unit, given.time_scale), (given.money, given.usd_per_unit)
+    one_job = len(given.workloads) < 2
+    waits, bound = any(c.wait_s for c in rows), any(c.break_even_hours_per_month for c in rows)
+    yield number("accuracy_fraction", _("Accuracy"), lambda c: _accuracy(c, given), unit="%", rank=3, hidden=one_job)
+    yield estimate("throughput_per_s", _("Throughput"), "", UNSCALED, hidden=True)
+    yield estimate("time_s", _("Time"), *time)
+    yield estimate("wait_s", _("Wait"), *time, rank=2, hidden=not waits)
+    yield estimate("cost_usd", _("Cost"), *money)
+    yield estimate("cost_share_usd", _("Share"), *money, hidden=given.basis != "share")
+    yield number("p_cheapest", _("P(cheapest)"), _chance, rank=4)
+    yield number("price_usd_per_hour", _("Price"), lambda c: _price(c, given.fx), unit=given.money, rank=3)
+    yield estimate("break_even_hours_per_month", _("Break-even"), _("h/month"), UNSCALED, rank=5, hidden=not bound)
+
+
+def _other_columns() -> Iterator[Made[Candidate]]:
+    yield column("observed", _("Price seen"), lambda c: offers.seen(c.offer), rank=4)
+    yield column("region", _("Region"), lambda c: offers.region(c.offer), rank=6)
+    yield column("country", "", lambda c: word(c.offer.country), hidden=True)
+    yield column("availability", "", lambda c: word(c.offer.availability), hidden=True)
+    yield column("source", "", lambda c: word(c.offer.source.ref), hidden=True)
+    yield column("method", "", lambda c: word(c.prediction.method), hidden=True)
+    yield column("remarks", "", lambda c: word(_remarks(c)), hidden=True)
+    yield column("unknown", "", lambda c: word(_unknown(c)), hidden=True)
+
+
+def _remarks(candidate: Candidate) -> str:
+    return "; ".join(words(m) for m in candidate.marks)
+
+
+def _unknown(candidate: Candidate) -> str:
+    """Why figures are missing: "cost_usd: an owned machine sends no bill; …"."""
+    reasons = {**candidate.offer.reasons, **candidate.reasons}
+    return "; ".join(f"{name}: {words(reason)}" for name, reason in reasons.items())
+
+
+def _star(candidate: Candidate) -> Cell:
+    if not candidate.on_frontier:
+        return Cell(shown="", value=False)
+    return Cell(shown=STAR, value=True, title=_("on the frontier: no offer is both faster and cheaper"))
+
+
+def _provider(candidate: Candidate, usual: Usual) -> Cell:
+    """Under the name what is special about the offer; what holds for most rows is said once, below the table."""
+    provider = candidate.offer.provider
+    told = _told_elsewhere(candidate)
+    special = "; ".join(words(m) for m in candidate.marks if m.template not in usual and m.template not in told)
+    return Cell(shown=provider, value=provider, note=special, title=_remarks(candidate))
+
+
+def _told_elsewhere(candidate: Candidate) -> set[str]:
+    """Marks that another cell of the row shows: the GPUs (A or B), the market (community: private hosts)."""
+    community = {N_("private host")} if candidate.offer.market == "community" else set()
+    return community | ({N_("GPU variant not stated")} if "|" in candidate.offer.accelerator else set())
+
+
+def _gpus(candidate: Candidate) -> Cell:
+    how = [method(candidate.prediction.method), *(words(e) for e in candidate.prediction.evidence[:3])]
+    return replace(offers.gpus(candidate.offer), title="; ".join(how))
+
+
+def _price(candidate: Candidate, fx: Fx | None) -> Cell:
+    cell, quotes, upfront = figures.price(candidate.offer, fx), candidate.quotes, candidate.offer.upfront_usd
+    notes = []
+    if quotes:
+        spread = (quotes.minimum_usd_per_hour, quotes.median_usd_per_hour, quotes.maximum_usd_per_hour)
+        low, middle, high = (figures.exact_number(figures.in_currency(p, fx), 2) for p in spread)
+        notes.append(_("{low}–{middle}–{high}, {n} offers").format(low=low, middle=middle, high=high, n=quotes.count))
+    if upfront:
+        notes.append(_("{amount} at once").format(amount=figures.amount(upfront, fx)))
+    return replace(cell, note="; ".join(notes))
+
+
+def _estimate(candidate: Candidate, key: str, scale: float) -> Cell:
+    holder = candidate.prediction if key == "throughput_per_s" else candidate
+    estimate: Estimate | None = getattr(holder, key)
+    reason = candidate.reasons.get(key)
+    if estimate is None and not _applies(candidate, key):
+        return Cell(shown="–", title=words(reason) if reason else _("does not apply to this market"))
+    if estimate is None:
+        return figures.unknown(reason)
+    cell = figures.estimate_cell(estimate, scale)
+    return _explained(cell, bill(candidate)) if key == "cost_usd" else cell
+
+
+def _explained(cell: Cell, more: str) -> Cell:
+    title = "; ".join(part for part in (more, cell.title) if part)
+    return replace(cell, title=title)
+
+
+def bill(candidate: Candidate) -> str:
+    """The bill in one line: preparation 0.40 h, compute 9.33 h."""
+    lines = candidate.cost.lines if candidate.cost else ()
+    return ", ".join(f"{line(c.kind)} {figures.number(c.quantity)} {unit(c.unit)}" for c in lines)
+
+
+def _applies(candidate: Candidate, key: str) -> bool:
+    """A bill for one job has no meaning for what one owns, a share none for what is billed by use."""
+    if key == "cost_usd":
+        return candidate.offer.market not in ("owned", "free")
+    fixed = candidate.offer.market in ("owned", "dedicated", "reserved")
+    return fixed or key not in ("cost_share_usd", "break_even_hours_per_month")
+
+
+def _chance(candidate: Candidate) -> Cell:
+    probability = candidate.p_cheapest
+    if probability is None or not math.isfinite(probability):
+        reason = candidate.reasons.get("p_cheapest")
+        return Cell(shown="–", title=words(reason) if reason else _("stands apart from the order of costs"))
+    return Cell(shown=figures.chance(probability), value=probability)
+
+
+def _accuracy(candidate: Candidate, given: Setting) -> Cell:
+    workload = given.workloads[candidate.workload]
+    fraction = workload.accuracy_fraction
+    if fraction is None:
+        return figures.unknown(workload.reasons.get("accuracy_fraction"))
+    return Cell(shown=figures.number(100 * fraction), value=fraction, title=workload.source.ref)
+
+
+def _usual_marks(rows: Sequence[Candidate]) -> Usual:
+    """Marks of more than half of the rows, by template."""
+    found: dict[str, list[Message]] = {}
+    for mark in (mark for candidate in rows for mark in candidate.marks):
+        found.setdefault(mark.template, []).append(mark)
+    return {template: marks for template, marks in found.items() if len(marks) > max(2, len(rows) / 2)}
+
+
+def _in_one(marks: Sequence[Message]) -> str:
+    """Marks of one kind as one: "price 77–190 days old (23)"."""
+    spread = {}
+    for name in marks[0].values:
+        values = sorted({mark.values[name] for mark in marks}, key=lambda v: v if isinstance(v, int | float) else 0)
+        spread[name] = "–".join(dict.fromkeys((str(values[0]), str(values[-1]))))
+    return f"{words(Message(marks[0].template, **spread))} ({len(marks)})"
+
+
+def _notes(ranking: Ranking, rows: Sequence[Candidate], usual: Usual) -> Iterator[str]:
+    yield _("{star} on the frontier: no other offer is both faster and cheaper.").format(star=STAR)
+    yield _("Ranges are 80 % intervals. P(cheapest): how likely the offer really is the cheapest.")
+    if any(c.quotes for c in rows):
+        yield _("Below the price of a marketplace: its lowest, median and highest price that day.")
+    if any(c.offer.market == "community" for c in rows):
+        yield _("community: on machines of private hosts.")
+    if usual:
+        marks = ", ".join(map(_in_one, usual.values()))
+        yield _("Holds for most of these {n} rows: {marks}.").format(n=len(rows), marks=marks)
+    extra = len(rows) - len(ranking.candidates)
+    more = ngettext(", and {n} more that is on the frontier", ", and {n} more that are on the frontier", extra)
+    yield _("{shown} of {candidates} candidates shown{tail}; {offers} offers were looked at.").format(
+        shown=len(ranking.candidates),
+        candidates=figures.count(ranking.total_candidates),
+        tail=more.format(n=extra) if extra else "",
+        offers=figures.count(ranking.total_offers),
+    )

@@ -1,0 +1,172 @@
+"""The page behind one prediction: what it stands on, what makes its interval wide, and the bill line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpuwise.estimate import Estimate
+from gpuwise.locale import _, words
+from gpuwise.model import Candidate, CostLine, Exclusion, Fx, Prediction, Refusal, Workload
+from gpuwise.view import figures
+from gpuwise.view.page import Block, Caution, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
+from gpuwise.view.vocabulary import line, method, rule, unit
+from gpuwise.view.workload import workload_facts
+
+Answer = Prediction | Refusal
+
+
+def explanation_page(
+    workload: Workload,
+    answers: Sequence[Answer],
+    *,
+    candidate: Candidate | None = None,
+    exclusions: Sequence[Exclusion] = (),
+    fx: Fx | None = None,
+) -> Page:
+    """The answer to `explain`.
+
+    answers: one platform is explained in full, several are compared. candidate: the offer asked about, priced;
+    exclusions: why it was left out, if it was.
+    """
+    return Page(
+        title=_("Why do we think so about {workload}?").format(workload=workload.name),
+        blocks=tuple(_blocks(workload, answers, candidate, exclusions, fx)),
+    )
+
+
+def _blocks(
+    workload: Workload,
+    answers: Sequence[Answer],
+    candidate: Candidate | None,
+    exclusions: Sequence[Exclusion],
+    fx: Fx | None,
+) -> Iterator[Block]:
+    yield from (Text(text=_claim(answer, workload), role="answer") for answer in answers[:1])
+    yield from (Caution(text=f"{rule(e.rule)}: {words(e.reason)}") for e in exclusions)
+    if len(answers) > 1:
+        yield _comparison(answers)
+    elif answers and isinstance(answers[0], Prediction):
+        yield from _evidence(answers[0])
+    if candidate:
+        yield Facts(title=_("The offer"), facts=tuple(_offer(candidate, fx)))
+        if candidate.cost:
+            yield _bill(candidate.cost.lines, candidate.cost.billed_usd, candidate.cost.credit_usd, fx)
+    yield workload_facts(workload)
+
+
+def _claim(answer: Answer, workload: Workload) -> str:
+    where = f"{answer.accelerators} × {figures.devices(answer.platform)}"
+    if isinstance(answer, Refusal):
+        return _("{where}: no prediction, {reason}.").format(where=where, reason=words(answer.reason))
+    value, ends = figures.rounded(answer.throughput_per_s.interval(), 1.0)
+    between = " " + _("({low} to {high})").format(low=ends[0], high=ends[1]) if ends else ""
+    run = figures.duration(workload.total_samples / answer.throughput_per_s.value)
+    return _("{where}: {value}{between} samples a second, {how}; {time} for the whole job without preparation.").format(
+        where=where, value=value, between=between, how=method(answer.method), time=run
+    )
+
+
+def _comparison(answers: Sequence[Answer]) -> Table:
+    columns: list[Made[Answer]] = [
+        column(
+            "accelerators", _("GPUs"), lambda a: Cell(shown=str(a.accelerators), value=a.accelerators), kind="number"
+        ),
+        column("platform", _("Platform"), lambda a: Cell(shown=figures.devices(a.platform), value=a.platform)),
+        column("throughput_per_s", _("Throughput"), _throughput, kind="estimate", unit=_("samples/s")),
+        column("method", _("Basis"), lambda a: word(method(a.method) if isinstance(a, Prediction) else rule(a.rule))),
+    ]
+    return tabulate(_("Platforms"), columns, answers, [_("Ranges are 80 % intervals.")])
+
+
+def _throughput(answer: Answer) -> Cell:
+    if isinstance(answer, Refusal):
+        return figures.unknown(answer.reason)
+    return figures.estimate_cell(answer.throughput_per_s, 1.0)
+
+
+def _evidence(prediction: Prediction) -> Iterator[Block]:
+    facts = tuple(Fact(label=str(i), text=words(e)) for i, e in enumerate(prediction.evidence, 1))
+    yield Facts(title=_("The evidence"), facts=facts)
+    if prediction.throughput_per_s.spread:
+        yield _uncertainty(prediction.throughput_per_s)
+    yield Text(text=_("To narrow it: {advice}").format(advice=words(prediction.advice)))
+
+
+def _uncertainty(estimate: Estimate) -> Table:
+    """Which errors make the interval as wide as it is; shares of the variance add up to 100 %."""
+    variance = estimate.log_sd**2
+    rows = sorted(estimate.spread, key=lambda part: -abs(part[1]))
+    columns: list[Made[tuple[str, float]]] = [
+        column("error", _("Error"), lambda part: word(part[0])),
+        column("log_sd", _("80 % factor"), lambda part: _factor(part[1]), kind="number"),
+        column("variance_fraction", _("Share"), lambda part: _share(part[1] ** 2 / variance), kind="number"),
+    ]
+    return tabulate(_("What makes it uncertain"), columns, rows)
+
+
+def _factor(log_sd: float) -> Cell:
+    """The 80 % interval that this error alone would leave: × or ÷ so much."""
+    return Cell(shown=f"×/÷ {Estimate(value=1.0, spread=(('', abs(log_sd)),)).interval().high:.2f}", value=log_sd)
+
+
+def _share(fraction: float) -> Cell:
+    return Cell(shown=figures.percent(fraction), value=fraction)
+
+
+def _offer(candidate: Candidate, fx: Fx | None) -> Iterator[Fact]:
+    offer, money = candidate.offer, figures.code(fx)
+    price, seen = figures.price(offer, fx), figures.day(offer.observed, offer.observed_precision)
+    yield Fact(label=_("Offer"), text=offer.id, why=offer.note)
+    yield Fact(label=_("GPUs"), text=figures.gpus(offer))
+    where = _("seen {day}, source {ref}").format(day=seen, ref=offer.source.ref)
+    yield Fact(label=_("Price"), text=f"{price.shown} ({money})", why="; ".join(filter(None, (where, price.title))))
+    inside = candidate.time_s.interval()
+    low, time, high = (figures.duration(s) for s in (inside.low, inside.value, inside.high))
+    between = f"{time} " + _("({low} to {high})").format(low=low, high=high) if low != high else time
+    yield Fact(label=_("Time"), text=between, why=figures.budget(candidate.time_s))
+    usd = 1.0 if fx is None else fx.usd_per_unit
+    yield _figure(_("Wait"), candidate.wait_s, "h", figures.TIME_UNITS["h"], candidate, "wait_s")
+    yield _figure(_("Cost"), candidate.cost_usd, money, usd, candidate, "cost_usd")
+    yield _figure(_("Share"), candidate.cost_share_usd, money, usd, candidate, "cost_share_usd")
+    even = candidate.break_even_hours_per_month
+    yield _figure(_("Break-even"), even, _("h/month"), 1.0, candidate, "break_even_hours_per_month")
+    yield from (Fact(label=_("Remark"), text=words(mark)) for mark in candidate.marks)
+
+
+def _figure(label: str, estimate: Estimate | None, unit: str, scale: float, candidate: Candidate, key: str) -> Fact:
+    if estimate is None:
+        reason = candidate.reasons.get(key)
+        return Fact(label=label, text="–", why=words(reason) if reason else "")
+    cell = figures.estimate_cell(estimate, scale)
+    return Fact(label=label, text=f"{cell.text} {unit}", why=cell.title)
+
+
+def _bill(lines: Sequence[CostLine], billed_usd: float, credit_usd: float, fx: Fx | None) -> Table:
+    """Enough digits that quantity × price can be checked by hand; only amounts are summed, for all are money."""
+    money = figures.code(fx)
+    columns: list[Made[CostLine]] = [
+        column("kind", _("Line"), lambda c: Cell(shown=line(c.kind), value=c.kind)),
+        column("quantity", _("Quantity"), lambda c: _quantity(c.quantity), kind="number"),
+        column("unit", _("Unit"), lambda c: word(unit(c.unit))),
+        column("unit_price_usd", _("Price a unit"), lambda c: _paid(c.unit_price_usd, fx), kind="number", unit=money),
+        column("amount_usd", _("Amount"), lambda c: _sum(c.amount_usd, fx), kind="number", unit=money),
+        column("source", _("Source"), lambda c: word(c.source), rank=1),
+    ]
+    notes = [_("In all {amount} {money}, before credits.").format(amount=figures.amount(billed_usd, fx), money=money)]
+    if credit_usd:
+        net = figures.amount(billed_usd - credit_usd, fx)
+        said = _("Credits pay {credit} of it; {net} {money} are left.")
+        notes.append(said.format(credit=figures.amount(credit_usd, fx), net=net, money=money))
+    return tabulate(_("The bill"), columns, lines, notes)
+
+
+def _quantity(number: float) -> Cell:
+    return Cell(shown=figures.exact_number(number), value=number)
+
+
+def _paid(usd: float, fx: Fx | None) -> Cell:
+    return Cell(shown=figures.exact_number(figures.in_currency(usd, fx), 2), value=usd)
+
+
+def _sum(usd: float, fx: Fx | None) -> Cell:
+    return Cell(shown=figures.amount(usd, fx), value=usd)

@@ -1,0 +1,197 @@
+"""How figures are written: the one place where a number becomes words.
+
+Rounding happens here and nowhere before, so that sums are made of full values (user case UC-085).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date
+from itertools import takewhile
+
+from gpuwise.errors import Message
+from gpuwise.estimate import Estimate, Interval
+from gpuwise.locale import _, words
+from gpuwise.model import Fx, Offer
+from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_DAY, SECONDS_PER_HOUR
+from gpuwise.view.page import Cell
+
+DIGITS = 3
+"""Significant digits of a figure with an interval; more would claim too much."""
+
+TIME_UNITS = {"min": 60.0, "h": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY}
+
+
+def significant(value: float, digits: int) -> int:
+    """Decimals that leave `digits` significant ones; an integer part is never cut."""
+    return 0 if value == 0 else max(0, digits - 1 - math.floor(math.log10(abs(value))))
+
+
+def decimals(value: float) -> int:
+    """Decimals of a figure with an interval: 1,132, 14.2, 0.84, 0.0842."""
+    return min(2, significant(value, DIGITS)) if abs(value) >= 0.1 else significant(value, DIGITS)
+
+
+def number(value: float) -> str:
+    return f"{value:,.{decimals(value)}f}"
+
+
+def exact_number(value: float, least: int = 0) -> str:
+    """All digits that a person can check by hand (at most six significant), at least `least` decimals."""
+    text = f"{value:,.{significant(value, 6)}f}"
+    head, point, tail = text.partition(".")
+    return f"{head}.{tail.rstrip('0').ljust(least, '0')}".rstrip(".") if point else text
+
+
+def count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def amount(usd: float, fx: Fx | None = None) -> str:
+    """Money in a sentence or on a bill, two decimals, four digits where it is less than one: 14.20, 0.0084."""
+    value = in_currency(usd, fx)
+    return f"{value:,.2f}" if abs(value) >= 1 or value == 0 else exact_number(float(f"{value:.4g}"), 2)
+
+
+def in_currency(usd: float, fx: Fx | None) -> float:
+    return usd if fx is None else usd / fx.usd_per_unit
+
+
+def code(fx: Fx | None) -> str:
+    return "USD" if fx is None else fx.code
+
+
+def percent(fraction: float) -> str:
+    """A share: 41 %."""
+    return f"{100 * fraction:.0f} %" if fraction >= 0.01 or fraction == 0 else "<1 %"
+
+
+def chance(probability: float) -> str:
+    """A probability; it never claims to be sure."""
+    return "<1 %" if probability < 0.01 else ">99 %" if probability > 0.99 else percent(probability)
+
+
+def duration(seconds: float) -> str:
+    """45 s, 35 min, 9 h 20 min, 4 d 6 h: the two largest units."""
+    if seconds < 59.5:
+        return _("{n} s").format(n=f"{seconds:.0f}")
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return _("{n} min").format(n=minutes)
+    if minutes < 72 * 60:
+        text = _("{h} h {min} min") if minutes % 60 else _("{h} h")
+        return text.format(h=minutes // 60, min=minutes % 60)
+    hours = round(seconds / SECONDS_PER_HOUR)
+    return _("{d} d {h} h").format(d=hours // 24, h=hours % 24)
+
+
+def time_unit(seconds: list[float]) -> str:
+    """One unit for a column of times, so that they can be compared: the one that suits their median."""
+    middle = sorted(seconds)[len(seconds) // 2] if seconds else SECONDS_PER_HOUR
+    return "min" if middle < 5400 else "h" if middle < 3 * SECONDS_PER_DAY else "d"
+
+
+def day(when: date | None, precision: str = "day") -> str:
+    """The day a price was seen. A bound says so: the price list names no exact day for it."""
+    if when is None:
+        return _("undated")
+    return {
+        "month": f"{when:%Y-%m}",
+        "not-before": _("after {date}").format(date=when),
+        "first-recorded": _("since {date}").format(date=when),
+    }.get(precision, when.isoformat())
+
+
+def unknown(reason: Message | None) -> Cell:
+    """A figure that is not known, with the reason on hover; never 0."""
+    return Cell(shown=_("unknown"), title=words(reason) if reason else _("the source does not say"))
+
+
+def estimate_cell(estimate: Estimate, scale: float) -> Cell:
+    """value / scale with its 80 % interval; on hover what makes the interval as wide as it is. value: unscaled."""
+    inside = estimate.interval()
+    shown, ends = rounded(inside, scale)
+    return Cell(shown=shown, span="–".join(ends), value=inside, title=budget(estimate))
+
+
+def rounded(interval: Interval, scale: float) -> tuple[str, tuple[str, ...]]:
+    """Value and both bounds in another unit: "14.2", ("11.8", "17.1"); no bounds where rounding makes them one."""
+    places = decimals(interval.value / scale)
+    low, shown, high = (f"{x / scale:,.{places}f}" for x in (interval.low, interval.value, interval.high))
+    return shown, () if low == high else (low, high)
+
+
+def budget(estimate: Estimate) -> str:
+    """The error budget in words, largest first: "throughput 12 %, price age 3 %"; where there is none: exact."""
+    parts = sorted(estimate.spread, key=lambda s: -abs(s[1]))
+    return ", ".join(f"{name} {percent(math.expm1(abs(sd)))}" for name, sd in parts) or _("exact")
+
+
+def price(offer: Offer, fx: Fx | None) -> Cell:
+    """The price as it is charged: each row names its own unit, so that hours and months are never mixed up."""
+    hourly = offer.price_usd_per_hour
+    if hourly is None or not math.isfinite(hourly):
+        return unknown(offer.reasons.get("price_usd_per_hour"))
+    local = in_currency(hourly, fx)
+    if offer.price_unit == "hour" or (offer.price_unit == "term" and offer.term_h is None):
+        return Cell(shown=_("{price} /h").format(price=exact_number(local, 2)), value=hourly, title=_native(offer))
+    hours = HOURS_PER_MONTH if offer.price_unit == "month" else (offer.term_h or 0)
+    title = _("{price} an hour if it is used all the time").format(price=exact_number(float(f"{local:.4g}"), 2))
+    shown = _("{price} /month") if offer.price_unit == "month" else _("{price} /{term}")
+    shown = shown.format(price=amount(hourly * hours, fx), term=term(offer.term_h or 0))
+    return Cell(shown=shown, value=hourly, title=title)
+
+
+def term(hours: float) -> str:
+    """A commitment in words: 1 month, 12 months, 3 years are all given in months."""
+    return _("{n} mo").format(n=f"{hours / HOURS_PER_MONTH:.0f}")
+
+
+def _native(offer: Offer) -> str:
+    if offer.currency == "USD" or offer.price_native is None:
+        return ""
+    native = exact_number(offer.price_native, 2)
+    return _("published as {price} {currency}").format(price=native, currency=offer.currency)
+
+
+def gpus(offer: Offer) -> str:
+    """8 × H100 SXM5 80 GB; an offer that does not say which variant names them all."""
+    return f"{offer.accelerators} × {devices(offer.accelerator)}"
+
+
+def devices(names: str) -> str:
+    """One accelerator, or those that it may be, with what they share said once: V100 PCIe or SXM2 16 GB.
+
+    names: ids joined by | (in an offer) or by / (in a platform's name).
+    """
+    variants = [device(name).split() for name in re.split(r"[|/]", names)]
+    shortest = min(map(len, variants)) - 1
+    head = _shared(variants, range(shortest))
+    tail = _shared(variants, range(-1, head - shortest - 1, -1))
+    either = _(" or ").join(" ".join(v[head : len(v) - tail]) for v in variants)
+    return " ".join([*variants[0][:head], either, *variants[0][len(variants[0]) - tail :]])
+
+
+def _shared(variants: Sequence[Sequence[str]], places: Iterable[int]) -> int:
+    """How many of these places hold the same word in all variants, up to the first that does not."""
+    same = takewhile(lambda place: len({v[place] for v in variants}) == 1, places)
+    return sum(1 for _place in same)
+
+
+_SIZE = re.compile(r"\b(\d+)GB\b")
+_LOWER = re.compile(r"v\d[a-z]?$")
+_SPELLED = {
+    word.lower(): word
+    for word in ("PCIe", "Ti", "Ada", "Super", "Titan", "Quadro", "Server", "Max", "Xp", "half", "Gaudi2", "Gaudi3")
+}
+
+
+def device(accelerator: str) -> str:
+    """An accelerator's id as it is written: h100-sxm5-80gb becomes H100 SXM5 80 GB."""
+    return _SIZE.sub(r"\1 GB", " ".join(_device_word(part) for part in accelerator.split("-")))
+
+
+def _device_word(part: str) -> str:
+    return _SPELLED.get(part.lower(), part.lower() if _LOWER.match(part.lower()) else part.upper())

@@ -1,0 +1,67 @@
+"""What is said about an offer, wherever one stands in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuwise.locale import _
+from gpuwise.model import Fx, Offer
+from gpuwise.view import figures
+from gpuwise.view.page import Cell, Made, column, word
+from gpuwise.view.vocabulary import market
+
+
+def offer_columns(fx: Fx | None) -> Iterator[Made[Offer]]:
+    """The columns of `data list`; the keys are the header of its CSV file."""
+    yield column("offer_id", "", lambda o: word(o.id), hidden=True)
+    yield column("provider", _("Provider"), lambda o: word(o.provider))
+    yield column("instance", _("Instance"), instance, rank=2)
+    yield column("accelerators", "", number_of_gpus, kind="number", hidden=True)
+    yield column("accelerator", _("GPUs"), gpus)
+    yield column("memory_gib", _("Memory"), memory, kind="number", unit=_("GB per GPU"), rank=4)
+    yield column("vcpus", _("vCPUs"), lambda o: _count(o.vcpus), kind="number", rank=5)
+    yield column(
+        "host_memory_gib", _("Host memory"), lambda o: _count(o.host_memory_gib), kind="number", unit="GiB", rank=5
+    )
+    yield column("market", _("Market"), market_cell, rank=1)
+    yield column("price_usd_per_hour", _("Price"), lambda o: figures.price(o, fx), kind="number", unit=figures.code(fx))
+    yield column("observed", _("Price seen"), seen, rank=1)
+    yield column("availability", _("Available"), lambda o: word(o.availability), rank=6)
+    yield column("region", _("Region"), region, rank=3)
+    yield column("country", "", lambda o: word(o.country), hidden=True)
+    yield column("source", _("Source"), lambda o: word(o.source.ref), rank=6)
+
+
+def number_of_gpus(offer: Offer) -> Cell:
+    return Cell(shown=str(offer.accelerators), value=offer.accelerators)
+
+
+def instance(offer: Offer) -> Cell:
+    return Cell(shown=offer.instance or "–", value=offer.instance, title=offer.note or offer.id)
+
+
+def region(offer: Offer) -> Cell:
+    return word(offer.region) if offer.region else figures.unknown(offer.reasons.get("region"))
+
+
+def gpus(offer: Offer) -> Cell:
+    return Cell(shown=figures.gpus(offer), value=offer.accelerator)
+
+
+def memory(offer: Offer) -> Cell:
+    return _count(offer.memory_gib)
+
+
+def market_cell(offer: Offer) -> Cell:
+    """The market, with how long one is bound to it."""
+    note = figures.term(offer.term_h) if offer.market in ("reserved", "dedicated") and offer.term_h else ""
+    return Cell(shown=market(offer.market), value=offer.market, note=note)
+
+
+def seen(offer: Offer) -> Cell:
+    day = figures.day(offer.observed, offer.observed_precision)
+    return Cell(shown=day, value=str(offer.observed or ""), title=_("source: {ref}").format(ref=offer.source.ref))
+
+
+def _count(number: float | None) -> Cell:
+    return figures.unknown(None) if number is None else Cell(shown=f"{number:g}", value=number)

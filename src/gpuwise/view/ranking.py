@@ -1,0 +1,179 @@
+"""The page of a ranking: the answer first, then what to beware of, the picture, the table, and what was left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from gpuwise.locale import _, words
+from gpuwise.model import Candidate, Fx, Ranking
+from gpuwise.request import RankRequest
+from gpuwise.view import figures
+from gpuwise.view.candidates import Setting, candidate_table, ranked, setting, shown
+from gpuwise.view.chart import cost_time_chart
+from gpuwise.view.page import Block, Cell, Column, Fact, Facts, Page, Table, Text, stated
+from gpuwise.view.vocabulary import method, rule
+from gpuwise.view.workload import assumed, job_text
+
+
+def ranking_page(ranking: Ranking, request: RankRequest, fx: Fx | None = None) -> Page:
+    """The answer to `rank`. fx: the rate of the currency to show, None for USD."""
+    rows, given = shown(ranking), setting(ranking, fx)
+    names = ", ".join(w.name for w in ranking.workloads)
+    page = Page(
+        title=_("Where should {workloads} run?").format(workloads=names),
+        blocks=tuple(_blocks(ranking, request, rows, given)),
+    )
+    return stated(page, warnings=ranking.warnings, data_version=ranking.data_version, as_of=ranking.as_of)
+
+
+def _blocks(ranking: Ranking, request: RankRequest, rows: Sequence[Candidate], given: Setting) -> Iterator[Block]:
+    yield from _answers(ranking, request, given)
+    chart = cost_time_chart(rows, given)
+    if chart:
+        yield chart
+    if rows:
+        yield candidate_table(ranking, rows, given)
+    yield Facts(title=_("What this assumes"), facts=tuple(_assumptions(ranking, request, rows)))
+    if ranking.counts:
+        yield _left_out(ranking)
+    if ranking.relaxations:
+        yield _relaxations(ranking)
+    yield Facts(title=_("What this stands on"), facts=tuple(_sources(ranking, rows, given)))
+
+
+def _answers(ranking: Ranking, request: RankRequest, given: Setting) -> Iterator[Text]:
+    """For each job one sentence about the cheapest and one about the fastest; several jobs: a paragraph each."""
+    for workload in ranking.workloads:
+        choice = [c for c in (*ranking.frontier, *ranking.candidates) if c.workload == workload.name]
+        sentences = _answer([c for c in choice if ranked(c)], request, given)
+        if len(ranking.workloads) > 1:
+            yield Text(text=f"{workload.name}. {' '.join(sentences)}", role="answer")
+        else:
+            yield from (Text(text=sentence, role="answer") for sentence in sentences)
+
+
+def _answer(choice: Sequence[Candidate], request: RankRequest, given: Setting) -> Iterator[str]:
+    """choice: all that may be the cheapest or the fastest; the frontier holds both, whatever the limit."""
+    if not choice:
+        yield _("No offer that passes the filters has a cost that is known.")
+        return
+    cheapest = min(choice, key=lambda c: (_cost(c), c.time_s.value))
+    fastest = min(choice, key=lambda c: (c.time_s.value, _cost(c)))
+    yield _("Cheapest: {what}").format(what=_sentence(cheapest, request, given)) + _sure(cheapest)
+    if fastest.offer.id == cheapest.offer.id:
+        yield _("It is also the fastest.")
+    else:
+        yield _("Fastest: {what}").format(what=_sentence(fastest, request, given)) + "."
+
+
+def _cost(candidate: Candidate) -> float:
+    figure = ranked(candidate)
+    return figure.value if figure else float("inf")
+
+
+def _sentence(candidate: Candidate, request: RankRequest, given: Setting) -> str:
+    offer, figure = candidate.offer, ranked(candidate)
+    assert figure is not None
+    money = f"{figures.amount(figure.value, given.fx)} {given.money}"
+    _value, ends = figures.rounded(figure.interval(), given.usd_per_unit)
+    if ends:
+        money += " " + _("({low} to {high})").format(low=ends[0], high=ends[1])
+    if given.basis == "share" and candidate.cost_share_usd:
+        money += " " + _("as the share of {n} busy hours a month").format(n=f"{request.hours_per_month:g}")
+    return _("{offer}, {gpus}, {money} in {time}, price of {day}").format(
+        offer=f"{offer.provider} {offer.instance}".strip(), gpus=figures.gpus(offer), money=money,
+        time=figures.duration(candidate.time_s.value), day=figures.day(offer.observed, offer.observed_precision),
+    )  # fmt: skip
+
+
+def _sure(candidate: Candidate) -> str:
+    """How sure the claim is, so that nobody takes a coin's toss for a fact."""
+    if candidate.p_cheapest is None:
+        return "."
+    chance = figures.chance(candidate.p_cheapest)
+    return _(". It really is the cheapest with a probability of {chance}.").format(chance=chance)
+
+
+def _assumptions(ranking: Ranking, request: RankRequest, rows: Sequence[Candidate]) -> Iterator[Fact]:
+    for workload in ranking.workloads:
+        yield Fact(label=workload.name, text=job_text(workload), why=assumed(workload))
+    preparation = _preparation(request, rows)
+    if preparation:
+        yield preparation
+    if request.hours_per_month is not None:
+        hours = _("{n} a month; monthly and owned machines are ranked by this job's share").format(
+            n=f"{request.hours_per_month:g}")  # fmt: skip
+        yield Fact(label=_("Busy hours"), text=hours)
+    if request.jobs > 1:
+        several = _("{n}, one after another; figures are for all of them").format(n=request.jobs)
+        yield Fact(label=_("Jobs"), text=several)
+    net = _("net: VAT is left out") if request.tax == "net" else _("gross: VAT is included")
+    yield Fact(label=_("Tax"), text=net)
+    age = _("no older than {n} days on {day}").format(n=request.max_age_days, day=ranking.as_of)
+    yield Fact(label=_("Prices"), text=age)
+
+
+def _preparation(request: RankRequest, rows: Sequence[Candidate]) -> Fact | None:
+    """The time before the first step: given, or as it stands on the bills."""
+    label = _("Preparation")
+    if request.prepare_s is not None:
+        said = _("{time} a machine, as you said").format(time=figures.duration(request.prepare_s))
+        return Fact(label=label, text=said)
+    lines = (line for c in rows if c.cost for line in c.cost.lines)
+    hours = sorted(line.quantity for line in lines if line.kind == "preparation" and line.unit == "h")
+    if not hours:
+        return None
+    ends = dict.fromkeys(figures.duration(3600 * h) for h in (hours[0], hours[-1]))
+    return Fact(label=label, text=_("{time} a machine").format(time=_(" to ").join(ends)), why=_("assumed"))
+
+
+def _left_out(ranking: Ranking) -> Table:
+    steps = "; ".join(f"{rule(name)} {figures.count(left)}" for name, left in ranking.funnel)
+    rows = sorted(ranking.counts.items(), key=lambda item: -item[1])
+    return Table(
+        title=_("Left out, and why"),
+        columns=(
+            Column(key="rule", title=_("Reason")),
+            Column(key="offers", title=_("Offers"), kind="number"),
+        ),
+        rows=tuple((Cell(shown=rule(n), value=n), Cell(shown=figures.count(k), value=k)) for n, k in rows),
+        notes=(_("Offers left, filter by filter: {steps}.").format(steps=steps),) if steps else (),
+    )
+
+
+def _relaxations(ranking: Ranking) -> Table:
+    return Table(
+        title=_("The nearest changes that would admit more"),
+        columns=(
+            Column(key="change", title=_("Change")),
+            Column(key="admits", title=_("Admits"), unit=_("offers"), kind="number"),
+            Column(key="offer_id", title=_("For example"), rank=1),
+        ),
+        rows=tuple(
+            (
+                Cell(shown=words(r.change), value=words(r.change), title=rule(r.rule)),
+                Cell(shown=figures.count(r.admits), value=r.admits),
+                Cell(shown=r.offer_id, value=r.offer_id),
+            )
+            for r in ranking.relaxations
+        ),
+    )
+
+
+def _sources(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Iterator[Fact]:
+    if ranking.oldest and ranking.newest:
+        seen = _("seen from {oldest} to {newest}").format(oldest=ranking.oldest, newest=ranking.newest)
+        yield Fact(label=_("Prices"), text=seen)
+    yield Fact(label=_("Price sources"), text=_counted(c.offer.source.ref for c in rows))
+    yield Fact(label=_("Speeds"), text=_counted(method(c.prediction.method) for c in rows))
+    if given.fx:
+        rate = _("1 {code} = {rate} USD on {day}, {source}").format(
+            code=given.fx.code, rate=figures.exact_number(given.fx.usd_per_unit), day=given.fx.observed,
+            source=given.fx.source,
+        )  # fmt: skip
+        yield Fact(label=_("Exchange rate"), text=rate)
+
+
+def _counted(names: Iterable[str]) -> str:
+    return ", ".join(f"{name} ({n})" for name, n in Counter(names).most_common())

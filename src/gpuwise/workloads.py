@@ -1,0 +1,74 @@
+"""The built-in workloads: what data/workloads.toml says, as values; and how a person's own figures replace it.
+
+Pure: `store.package` reads the file, `parse` makes workloads of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, get_args
+
+from gpuwise.errors import InvalidInput, Message, UnknownName
+from gpuwise.model import Precision, Source, Workload
+
+OVERRIDES = {
+    "batch": "batch_per_accelerator",
+    "epochs": "epochs",
+    "samples": "samples",
+    "precision": "precision",
+    "accuracy": "accuracy_fraction",
+}
+"""What a person may state instead -> the field of `model.Workload`."""
+
+
+def parse(document: Mapping[str, Mapping[str, Any]]) -> dict[str, Workload]:
+    """Name -> workload, of a TOML document with one table each; `accuracy_reason` says why the accuracy is unknown."""
+    return {name: _workload(name, table) for name, table in document.items()}
+
+
+def override(workload: Workload, **stated: Any) -> Workload:
+    """The workload with what the person states (names of OVERRIDES; None changes nothing); stated is not assumed."""
+    given = {_field(name): value for name, value in stated.items() if value is not None}
+    for field, value in given.items():
+        _check(field, value)
+    return replace(
+        workload,
+        **given,
+        assumed={name: why for name, why in workload.assumed.items() if name not in given},
+        reasons={name: why for name, why in workload.reasons.items() if name not in given},
+    )
+
+
+def _workload(name: str, table: Mapping[str, Any]) -> Workload:
+    known = {f.name for f in fields(Workload)} - {"name", "source", "reasons"}
+    stated: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key in known
+    }
+    reasons = {"accuracy_fraction": Message(table["accuracy_reason"])} if "accuracy_reason" in table else {}
+    return Workload(name=name, **stated, source=Source(kind="assumed", ref=table["source"]), reasons=reasons)
+
+
+def _field(name: str) -> str:
+    if name not in OVERRIDES:
+        raise UnknownName(
+            Message("“{name}” cannot be replaced in a workload", name=name),
+            Message("Replace one of {names}.", names=", ".join(OVERRIDES)),
+        )
+    return OVERRIDES[name]
+
+
+def _check(field: str, value: Any) -> None:
+    if field == "precision":
+        if value not in get_args(Precision):
+            raise UnknownName(
+                Message("precision “{value}” is not known", value=value),
+                Message("Choose one of {names}.", names=", ".join(get_args(Precision))),
+            )
+    elif field == "accuracy_fraction":
+        if not 0 < value <= 1:
+            raise InvalidInput(
+                Message("an accuracy of {value} is no share", value=value), Message("Write it as 0.76 or 76 %.")
+            )
+    elif not value > 0:
+        raise InvalidInput(Message("{field} is {value}", field=field, value=value), Message("It must be above 0."))

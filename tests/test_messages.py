@@ -1,0 +1,129 @@
+"""Every text that a person sees can be translated: it is in the template, and it is looked up where it is shown."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.pofile import write_po
+from tools.messages import extract
+
+from gpuwise import locale
+from gpuwise.errors import Message
+from gpuwise.integrity import Finding
+from gpuwise.request import RankRequest
+from gpuwise.view import (
+    Caution,
+    Change,
+    Chart,
+    Facts,
+    Page,
+    Table,
+    Text,
+    changes_page,
+    check_page,
+    explanation_page,
+    offers_page,
+    pools_page,
+    ranking_page,
+    workload_page,
+)  # fmt: skip
+from tests.pages import JOB, small_ranking
+from tests.test_view import EURO, fleet
+
+PACKAGE = Path(__file__).parent.parent / "src" / "gpuwise"
+TECHNICAL = re.compile(
+    r"datum\.|isValid\(|font|sans-serif|var\(--|window\.|^'none'$|has no form|has no block|^billing step$|&lt;"
+)
+"""Words for Vega, CSS, HTML and programmers."""
+
+
+@pytest.fixture(scope="module")
+def template() -> Catalog:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return extract()
+
+
+def sentences(file: Path) -> Iterator[str]:
+    """Strings of two words or more that are neither docstrings nor technical."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if re.search(r"[a-z] [a-z]", text, re.IGNORECASE) and id(node) not in docs and not TECHNICAL.search(text):
+            yield text
+
+
+@pytest.mark.parametrize("file", [*PACKAGE.glob("view/*.py"), *PACKAGE.glob("render/*.py")], ids=lambda p: p.name)
+def test_every_sentence_of_view_and_render_is_in_the_template(template, file):
+    known = {text for m in template for text in (m.id if isinstance(m.id, tuple) else (m.id,))}
+    assert set(sentences(file)) <= known
+
+
+def test_messages_of_the_core_and_help_texts_are_in_the_template(template):
+    for text in ("there is no translation into {name}", "the offer was withdrawn", "What comes first."):
+        assert text in template
+
+
+@pytest.fixture
+def bracketed(template, tmp_path) -> Iterator[None]:
+    """A language in which every known text stands in corner brackets."""
+    there = Catalog(locale="eo")
+    for message in template:
+        if isinstance(message.id, tuple):
+            there.add(message.id, tuple(f"「{text}」" for text in message.id))
+        elif message.id:
+            there.add(message.id, f"「{message.id}」")
+    with (tmp_path / "eo.po").open("wb") as file:
+        write_po(file, there)
+    locale.activate("eo", tmp_path)
+    yield
+    locale.activate("en")
+
+
+def shown(page: Page) -> Iterator[str]:
+    """Every text of a page that must not be bare English."""
+    yield page.title
+    if page.foot:
+        yield page.foot
+    for block in page.blocks:
+        match block:
+            case Text() | Caution():
+                yield block.text
+            case Facts():
+                yield from (block.title, *(fact.label for fact in block.facts if fact.label != JOB.name))
+            case Chart():
+                yield from (block.title, block.alt, block.note, block.spec["encoding"]["x"]["title"])
+            case Table():
+                seen = block.visible()
+                yield from (block.title, *block.notes, *(c.title for c in seen.columns if c.title != "★"))
+
+
+PAGES = {
+    "ranking": lambda r: ranking_page(r, RankRequest(hours_per_month=400.0, jobs=2, prepare_s=60.0), EURO),
+    "explanation": lambda r: explanation_page(JOB, [r.candidates[0].prediction], candidate=r.candidates[0]),
+    "comparison": lambda r: explanation_page(JOB, [c.prediction for c in r.candidates]),
+    "workload": lambda r: workload_page(JOB),
+    "offers": lambda r: offers_page(fleet(), 4),
+    "pools": lambda r: pools_page(fleet(), ["provider", "gpu", "market", "region", "country", "host", "date"]),
+    "check": lambda r: check_page([Finding(table="t", row="r", rule="x", message=Message("odd"))], [], {"t": 1}),
+    "changes": lambda r: changes_page("a", "b", [Change(before=None, after=fleet()[0])]),
+}
+
+
+@pytest.mark.usefixtures("bracketed")
+@pytest.mark.parametrize("build", PAGES.values(), ids=PAGES)
+def test_no_text_of_a_page_is_bare_english(build):
+    bare = [
+        text
+        for text in shown(build(replace(small_ranking(), warnings=())))
+        if "「" not in text and not re.fullmatch(r"\d*", text)
+    ]
+    assert bare == []

@@ -1,0 +1,284 @@
+"""Texts become requests: every kind is read, every mistake is named with the option, the value and the rule."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuwise import model, request
+from gpuwise.cli.help import GROUPS as CLI_GROUPS
+from gpuwise.cli.help import QUESTIONS
+from gpuwise.errors import InvalidInput, UnknownName
+from gpuwise.measure.count import STATE_BYTES
+from gpuwise.rank.settled import SORT_KEYS
+from gpuwise.request import (
+    CHOICES,
+    GROUPS,
+    KINDS,
+    VERBS,
+    DataRequest,
+    DescribeRequest,
+    ExplainRequest,
+    Option,
+    RankRequest,
+    options,
+    parse,
+)
+
+TYPES = {verb: getattr(request, f"{verb.capitalize()}Request") for verb in VERBS}
+EVERY_OPTION = [(verb, option) for verb, kind in TYPES.items() for option in options(kind).values()]
+VALUED = [(v, o) for v, o in EVERY_OPTION if o.kind != "flag"]
+EUR = 1.08
+
+
+def named(pair: tuple[str, Option] | Any) -> str:
+    return f"{pair[0]} {pair[1].name}" if isinstance(pair, tuple) else str(pair)
+
+
+def rank(**said: object) -> RankRequest:
+    """A request to rank one workload, with these words beside it."""
+    return parse(RankRequest, {"workloads": ["painter-heavy"], **said}, usd_per={"EUR": EUR}.__getitem__)
+
+
+def refusal(kind: type[Any], **said: object) -> InvalidInput:
+    with pytest.raises(InvalidInput) as caught:
+        parse(kind, said)
+    return caught.value
+
+
+# ---- what the faces are made of ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pair", EVERY_OPTION, ids=named)
+def test_every_option_says_what_it_is_for_and_has_a_parser_and_a_group(pair: tuple[str, Option]) -> None:
+    option = pair[1]
+    assert option.help.endswith(".")
+    assert option.kind in KINDS
+    assert option.group in GROUPS
+
+
+@pytest.mark.parametrize("pair", VALUED, ids=named)
+def test_every_option_with_a_value_names_the_value_and_gives_an_example_that_parses(pair: tuple[str, Option]) -> None:
+    option = pair[1]
+    assert option.metavar
+    for text in option.example.split(",") if KINDS[option.kind].split else [option.example]:
+        assert KINDS[option.kind].parse(text) is not None or option.kind == "limit"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_option_is_named_once_in_a_request(verb: str) -> None:
+    assert len(options(TYPES[verb])) == len({o.field for o in options(TYPES[verb]).values()})
+
+
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [
+        ("market", get_args(model.Market)),
+        ("precision", get_args(model.Precision)),
+        ("sort", SORT_KEYS),
+        ("optimizer", tuple(STATE_BYTES)),
+    ],
+)
+def test_a_closed_list_is_the_list_of_the_module_that_uses_it(kind: str, known: tuple[str, ...]) -> None:
+    assert CHOICES[kind] == known
+
+
+def test_the_questions_of_the_program_are_those_of_the_request_types() -> None:
+    assert {verb: kind.__doc__ for verb, kind in TYPES.items()} == QUESTIONS
+    assert CLI_GROUPS == GROUPS
+
+
+# ---- what is read -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "value"),
+    [
+        ({"deadline": "1 h 30 min"}, "deadline_s", 5400.0),
+        ({"budget": "50 USD"}, "budget_usd", 50.0),
+        ({"budget": "50 EUR"}, "budget_usd", 50 * EUR),
+        ({"budget": "50", "currency": "EUR"}, "budget_usd", 50 * EUR),
+        ({"budget": "50 USD", "currency": "EUR"}, "budget_usd", 50.0),
+        ({"max-price": "2.50"}, "max_price_usd_per_hour", 2.5),
+        ({"max-price": "730 USD/month"}, "max_price_usd_per_hour", 1.0),
+        ({"max-price": "48 USD a day"}, "max_price_usd_per_hour", 2.0),
+        ({"max-price": "0"}, "max_price_usd_per_hour", 0.0),
+        ({"max_price": "2,50 €"}, "max_price_usd_per_hour", 2.5 * EUR),
+        ({"as-of": "2026-02-28"}, "as_of", date(2026, 2, 28)),
+        ({"as-of": date(2026, 2, 28)}, "as_of", date(2026, 2, 28)),
+        ({"max-age": "90"}, "max_age_days", 90),
+        ({"epochs": 2.5}, "epochs", 2.5),
+        ({"batch": 64}, "batch", 64),
+        ({"tax": "gross", "vat": "19 %"}, "vat_fraction", 0.19),
+        ({"hours-per-month": "400"}, "hours_per_month", 400.0),
+        ({"gpu": "H100-SXM, A100-80GB:8"}, "gpu", ("H100-SXM", "A100-80GB:8")),
+        ({"gpu": ["H100-SXM,T4", "80GB.."]}, "gpu", ("H100-SXM", "T4", "80GB..")),
+        ({"gpu": ("H100-SXM",)}, "gpu", ("H100-SXM",)),
+        ({"offers": "mine, and yours.csv"}, "offers", ("mine, and yours.csv",)),
+        ({"market": "SPOT,on-demand"}, "market", ("spot", "on-demand")),
+        ({"data-must-stay": "de"}, "data_must_stay", "DE"),
+        ({"data-must-stay": "On-Premises"}, "data_must_stay", "on-premises"),
+        ({"currency": "eur"}, "currency", "EUR"),
+        ({"precision": "AMP"}, "precision", "amp"),
+        ({"limit": "all"}, "limit", None),
+        ({"limit": "5"}, "limit", 5),
+        ({"startable": True}, "startable", True),
+        ({"startable": "true"}, "startable", True),
+        ({"startable": "off"}, "startable", False),
+    ],
+)
+def test_what_a_person_says_becomes_a_value_in_our_units(said: dict[str, object], field: str, value: object) -> None:
+    assert getattr(rank(**said), field) == (pytest.approx(value) if isinstance(value, float) else value)
+
+
+def test_what_is_not_said_keeps_its_default() -> None:
+    assert rank() == RankRequest(workloads=("painter-heavy",))
+
+
+@given(
+    count=st.integers(1, 10**6),
+    budget=st.decimals(min_value=0, max_value=10**6, places=2),
+    hours=st.integers(1, 10**4),
+    day=st.dates(),
+)
+def test_numbers_of_toml_and_texts_of_a_command_line_are_read_alike(
+    count: int, budget: Any, hours: int, day: date
+) -> None:
+    typed = rank(batch=str(count), budget=f"{budget} USD", deadline=f"{hours} h", **{"as-of": day.isoformat()})
+    written = rank(batch=count, budget=float(budget), deadline=f"{hours * 60}min", as_of=day)
+    assert typed.batch == written.batch == count
+    assert (typed.budget_usd, typed.deadline_s, typed.as_of) == (
+        pytest.approx(float(budget)), pytest.approx(written.deadline_s), written.as_of,
+    )  # fmt: skip
+
+
+# ---- what is refused --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"deadline": "3"}, ["--deadline", '"3"', "no unit"]),
+        ({"deadline": "soon"}, ["--deadline", "soon", "not a duration"]),
+        ({"budget": "-5"}, ["--budget", "-5"]),
+        ({"budget": "lots"}, ["--budget", "lots"]),
+        ({"budget": "50 USD/month"}, ["--budget", "a sum", "month"]),
+        ({"max-price": "2 USD/kWh"}, ["--max-price", "kwh"]),
+        ({"as-of": "30.11.2026"}, ["--as-of", "30.11.2026", "YYYY-MM-DD"]),
+        ({"as-of": "2026-02-30"}, ["--as-of", "2026-02-30", "calendar"]),
+        ({"batch": "many"}, ["--batch", "many"]),
+        ({"batch": "0"}, ["--batch", "0", "above 0"]),
+        ({"batch": "1.5"}, ["--batch", "1.5", "whole"]),
+        ({"batch": True}, ["--batch", "True"]),
+        ({"batch": {"a": 1}}, ["--batch"]),
+        ({"epochs": "nan"}, ["--epochs", "nan"]),
+        ({"epochs": "inf"}, ["--epochs", "inf"]),
+        ({"epochs": ["1", "2"]}, ["--epochs", "only once"]),
+        ({"vat": "19", "tax": "gross"}, ["--vat", "19", "per cent"]),
+        ({"market": "spott"}, ["--market", "spott", "on-demand"]),
+        ({"precision": "fp99"}, ["--precision", "fp99", "amp"]),
+        ({"data-must-stay": "Germany"}, ["--data-must-stay", "Germany", "country code"]),
+        ({"currency": "€"}, ["--currency", "€"]),
+        ({"startable": "perhaps"}, ["--startable", "perhaps"]),
+        ({"gpu": ""}, ["--gpu", "empty"]),
+        ({"gpu": "48GB..24GB"}, ["--gpu", "48GB..24GB", "empty"]),
+        ({"gpu": "some..GB"}, ["--gpu", "some"]),
+        ({"gpu": "T4,,V100"}, ["--gpu", "empty"]),
+        ({"budget": "50 EUR"}, ["--budget", "EUR", "rate"]),
+    ],
+)
+def test_a_bad_value_is_refused_with_option_value_rule_and_what_to_do(
+    said: dict[str, object], words: list[str]
+) -> None:
+    error = refusal(RankRequest, workloads="painter-heavy", **said)
+    assert [w for w in words if w not in str(error.message)] == []
+    assert str(error.hint)
+
+
+def test_an_error_says_where_it_was_said() -> None:
+    with pytest.raises(InvalidInput, match=r"deadline in job\.toml: "):
+        parse(RankRequest, {"workloads": "a", "deadline": "3"}, spelled={"deadline": "deadline in job.toml"})
+
+
+@pytest.mark.parametrize(("typo", "meant"), [("deadlin", "deadline"), ("max_pric", "max-price"), ("GPU", "gpu")])
+def test_an_unknown_option_is_refused_with_the_nearest(typo: str, meant: str) -> None:
+    error = refusal(RankRequest, workloads="painter-heavy", **{typo: "1"})
+    assert isinstance(error, UnknownName)
+    assert error.nearest[0] == meant
+
+
+def test_a_mistyped_choice_names_the_nearest() -> None:
+    error = refusal(RankRequest, workloads="painter-heavy", market="on-demnd")
+    assert isinstance(error, UnknownName)
+    assert error.nearest[0] == "on-demand"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_must_be_said_is_asked_for_with_an_example(verb: str) -> None:
+    error = refusal(TYPES[verb])
+    assert "is missing" in str(error.message)
+    assert str(error.hint)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"gpu": ["80GB..", "..24GB"]},
+        {"gpu": "1..2,4.."},
+        {"gpu": "H100-SXM:8,1..4"},
+        {"gpu": "24GB,80GB"},
+        {"gpu": "2,4"},
+        {"only-offers": True},
+        {"data-must-stay": "on-premises", "market": "spot,on-demand"},
+        {"tax": "gross"},
+        {"vat": "19 %"},
+    ],
+)
+def test_wishes_that_exclude_each_other_are_refused(said: dict[str, object]) -> None:
+    error = refusal(RankRequest, workloads="painter-heavy", **said)
+    assert all(f"--{name}" in str(error) for name in said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"gpu": "24GB..,..80GB"},
+        {"gpu": "H100-SXM:8,A100-80GB,1..4"},
+        {"gpu": "4090,8"},
+        {"gpu": "H100-SXM:4..8,1..4"},
+        {"only-offers": True, "machine": "mine.toml"},
+        {"only-offers": True, "live": True},
+        {"data-must-stay": "on-premises", "market": "owned"},
+        {"max-price": "0"},
+        {"deadline": "1 min", "prepare": "1 h"},
+    ],
+)
+def test_wishes_that_something_might_meet_are_left_to_the_ranking(said: dict[str, object]) -> None:
+    assert rank(**said)
+
+
+def test_offer_and_gpu_exclude_each_other_in_explain() -> None:
+    refusal(ExplainRequest, workload="painter-heavy", offer="a", on="T4")
+    assert parse(ExplainRequest, {"workload": "painter-heavy"}).on is None
+
+
+def test_a_sequence_and_an_image_exclude_each_other_in_describe() -> None:
+    refusal(DescribeRequest, target="gpt", tokens="512", **{"input-size": "299"})
+    assert parse(DescribeRequest, {"target": "gpt", "tokens": "512"}).tokens == 512
+
+
+@pytest.mark.parametrize(
+    ("action", "names"),
+    [("show", []), ("show", ["a", "b"]), ("diff", ["a"]), ("list", ["a"]), ("check", ["a"]), ("refresh", ["a"])],
+)
+def test_data_asks_for_as_many_names_as_the_action_needs(action: str, names: list[str]) -> None:
+    assert f"data {action}" in str(refusal(DataRequest, action=action, names=names).message)
+
+
+def test_data_counts_only_in_a_list() -> None:
+    refusal(DataRequest, action="check", by="provider")
+    assert parse(DataRequest, {"action": "list", "by": "provider,gpu"}).by == ("provider", "gpu")
