@@ -51,7 +51,7 @@ PRIOR_WEIGHT = 0.3
 ROWS_A_DEVICE = 20
 """A table with more rows on one device counts as this many, so that timm's 735 do not carry the fit."""
 
-COUNTED = {**REFERENCE, "maskrcnn": Work(gmacs=174.3, activations_m=254.0, parameters_m=44.4545, operations=86)}
+COUNTED = {**REFERENCE, "maskrcnn": Work(gmacs=174.3, activations_m=254.0, parameters_m=44.4014, operations=86)}
 """The targets. Mask R-CNN as data/workloads.toml counts it, at the start of training."""
 
 

@@ -127,6 +127,7 @@ def make_ranking(candidates: tuple[Candidate, ...], **more: object) -> Ranking:
         "total_offers": 1655,
         "total_candidates": len(candidates),
         "frontier": tuple(c for c in candidates if c.on_frontier),
+        "own": tuple(c for c in candidates if c.offer.market == "owned"),
         "exclusions": (),
         "counts": {},
         "funnel": (),

@@ -18,22 +18,11 @@ from gpuwise import locale
 from gpuwise.errors import Message
 from gpuwise.integrity import Finding
 from gpuwise.request import RankRequest
-from gpuwise.view import (
-    Caution,
-    Change,
-    Chart,
-    Facts,
-    Page,
-    Table,
-    Text,
-    changes_page,
-    check_page,
-    explanation_page,
-    offers_page,
-    pools_page,
-    ranking_page,
-    workload_page,
-)  # fmt: skip
+from gpuwise.view.catalogue import Change, changes_page, check_page, offers_page, pools_page
+from gpuwise.view.explanation import explanation_page
+from gpuwise.view.page import Caution, Chart, Facts, Page, Table, Text
+from gpuwise.view.ranking import ranking_page
+from gpuwise.view.workload import workload_page  # fmt: skip
 from tests.pages import JOB, small_ranking
 from tests.test_view import EURO, fleet
 

@@ -15,24 +15,12 @@ from gpuwise.estimate import Estimate, Interval, exact
 from gpuwise.integrity import Finding
 from gpuwise.model import Accelerator, Exclusion, Fx, Refusal, Source
 from gpuwise.request import RankRequest
-from gpuwise.view import (
-    Caution,
-    Change,
-    Chart,
-    Facts,
-    Page,
-    Table,
-    Text,
-    changes_page,
-    check_page,
-    explanation_page,
-    figures,
-    name_page,
-    offers_page,
-    pools_page,
-    ranking_page,
-    workload_page,
-)
+from gpuwise.view import figures
+from gpuwise.view.catalogue import Change, changes_page, check_page, name_page, offers_page, pools_page
+from gpuwise.view.explanation import explanation_page
+from gpuwise.view.page import Caution, Chart, Facts, Page, Table, Text
+from gpuwise.view.ranking import ranking_page
+from gpuwise.view.workload import workload_page
 from tests.pages import JOB, make_candidate, make_offer, make_ranking
 
 REQUEST = RankRequest(workloads=("painter-heavy",))
@@ -132,7 +120,7 @@ def test_rounding_keeps_the_order_of_an_interval(value, log_sd, scale):
     inside = Estimate(value=value, spread=(("x", log_sd),)).interval()
     shown, ends = figures.rounded(inside, scale)
     numbers = [float(text.replace(",", "")) for text in (shown, *ends)]
-    assert numbers[0] == pytest.approx(value / scale, rel=0.01)
+    assert numbers[0] == pytest.approx(value / scale, rel=0.05)
     if ends:
         assert numbers[1] <= numbers[0] <= numbers[2]
 
@@ -150,17 +138,17 @@ def test_the_answer_comes_first_with_cost_time_date_and_its_chance(ranking):
     assert answers(page) == [
         "Cheapest: vast rtx-4090 host, 1 × RTX 4090, 3.23 USD (2.79 to 3.74) in 9 h 30 min, price of 2026-06-15. "
         "It really is the cheapest with a probability of 87 %.",
-        "Fastest: coreweave 8x H100, 8 × H100 SXM5 80 GB, 16.01 USD (14.7 to 17.4) in 52 min, price of 2026-06-15.",
+        "Fastest: coreweave 8x H100, 8 × H100 SXM5 80 GB, 16.0 USD (14.7 to 17.4) in 52 min, price of 2026-06-15.",
     ]
 
 
-def test_a_limit_hides_neither_the_fastest_nor_the_rest_of_the_frontier(ranking):
+def test_a_limit_hides_neither_the_fastest_nor_the_frontier_nor_ones_own_machines(ranking):
     cut = replace(ranking, candidates=ranking.candidates[:2])
     page = ranking_page(cut, REQUEST)
     assert answers(page) == answers(ranking_page(ranking, REQUEST))
-    assert column(table(page), "provider") == ["vast", "aws", "runpod", "coreweave"]
+    assert column(table(page), "provider") == ["vast", "aws", "runpod", "coreweave", "own machine"]
     assert (
-        "2 of 214 candidates shown, and 2 more that are on the frontier; 1,655 offers were looked at."
+        "2 of 214 candidates shown, and 3 more: on the frontier, or owned; 1,655 offers were looked at."
         in table(page).notes
     )
 
@@ -177,7 +165,7 @@ def test_without_a_known_cost_nothing_is_called_cheapest():
 
 
 def test_an_empty_ranking_still_says_what_was_left_out_and_what_would_admit_more(ranking):
-    page = ranking_page(replace(ranking, candidates=(), frontier=()), REQUEST)
+    page = ranking_page(replace(ranking, candidates=(), frontier=(), own=()), REQUEST)
     assert not [b for b in page.blocks if isinstance(b, Table) and b.title == "Offers"]
     assert column(table(page, "Left out, and why"), "offers") == ["1,012", "317", "88", "24"]
     assert column(table(page, "The nearest changes that would admit more"), "change") == ["--max-age 400"]
@@ -501,7 +489,9 @@ def test_remarks_that_hold_for_most_rows_are_said_once_below_the_table():
         ("v100-pcie-16gb|v100-sxm2-16gb", "V100 PCIe or SXM2 16 GB"),
         ("rtx-pro-6000-server|rtx-pro-6000-ws", "RTX PRO 6000 Server or WS"),
         ("rtx-3090/rtx-3090-ti", "RTX 3090 or 3090 Ti"),
+        ("rtx-3080-10gb|rtx-3080-ti", "RTX 3080 10 GB or 3080 Ti"),
         ("a10|l4", "A10 or L4"),
+        ("k80|k80-half", "K80 or K80 half"),
         ("h200-nvl|h200-sxm", "H200 NVL or SXM"),
     ],
 )
@@ -517,3 +507,11 @@ def test_a_remark_that_another_cell_tells_is_not_repeated():
     assert found.rows[0][place].note == "sold out"
     assert found.rows[0][place].title == "GPU variant not stated; private host; sold out"
     assert "community: on machines of private hosts." in found.notes
+
+
+def test_a_hint_names_the_largest_errors_and_counts_the_others():
+    spread = tuple(
+        (name, sd) for name, sd in zip(("a", "b", "c", "d", "e", "preparation_s"), (1, 2, 3, 4, 5, 60), strict=True)
+    )
+    estimate = Estimate(value=1.0, spread=tuple((name, sd / 100) for name, sd in spread))
+    assert figures.budget(estimate) == "time to prepare 82 %, e 5 %, d 4 %, c 3 %, 2 smaller ones"

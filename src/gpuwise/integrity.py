@@ -288,6 +288,19 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 
 
+LIVE_RULES: tuple[Rule, ...] = (
+    known_words, accelerator_known, price_positive, spot_at_most_on_demand, price_in_band, not_in_future,
+)  # fmt: skip
+"""What an offer fetched today must pass beside the bundled ones."""
+
+
+def check_live(offers: Sequence[Row], bundled: Tables, today: date) -> list[Finding]:
+    """Objections to offers fetched today, each judged in the company of the bundled ones."""
+    tables = {"accelerators": bundled["accelerators"], "offers": [*bundled["offers"], *offers]}
+    ids = {row["id"] for row in offers}
+    return [f for rule in LIVE_RULES for f in rule(tables, today) if f.table == "offers" and f.row in ids]
+
+
 def _finding(table: str, row: str, rule: str, message: Message) -> Finding:
     return Finding(table=table, row=row, rule=rule, message=message)
 

@@ -379,7 +379,7 @@ class Relaxation:
 class Ranking:
     """The answer to `rank`. candidates: sorted, cut to the limit after frontier and probability were computed.
 
-    frontier: every candidate on the frontier, whatever the limit.
+    frontier, own: every candidate on the frontier, every owned machine, whatever the limit.
     basis: the figure that sort, frontier and p_cheapest use: cost (billed alone) or share (at hours_per_month).
     counts: rule -> offers it excluded. funnel: offers left after each filter, in order. oldest, newest: price dates.
     """
@@ -392,6 +392,7 @@ class Ranking:
     total_candidates: int
     candidates: tuple[Candidate, ...]
     frontier: tuple[Candidate, ...]
+    own: tuple[Candidate, ...]
     exclusions: Sequence[Exclusion]
     counts: Mapping[str, int]
     funnel: tuple[tuple[str, int], ...]

@@ -14,7 +14,7 @@ from tests.pages import JOB, make_candidate, make_offer, make_ranking, small_ran
 from gpuwise.render import write_text
 from gpuwise.render.html import html
 from gpuwise.request import RankRequest
-from gpuwise.view import ranking_page
+from gpuwise.view.ranking import ranking_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

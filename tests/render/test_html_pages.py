@@ -16,7 +16,8 @@ from gpuwise import locale
 from gpuwise.render import vega
 from gpuwise.render.html import embedded, html
 from gpuwise.request import RankRequest
-from gpuwise.view import Caution, Cell, Chart, Column, Fact, Facts, Page, Table, Text, ranking_page
+from gpuwise.view.page import Caution, Cell, Chart, Column, Fact, Facts, Page, Table, Text
+from gpuwise.view.ranking import ranking_page
 
 REQUEST = RankRequest(workloads=("painter-heavy",))
 HOSTILE = "</script><script>alert(1)</script>&\"'"

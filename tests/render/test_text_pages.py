@@ -13,7 +13,8 @@ from tests.pages import make_candidate, make_offer, make_ranking
 
 from gpuwise.render.text import text
 from gpuwise.request import RankRequest
-from gpuwise.view import Cell, Column, Page, Table, ranking_page
+from gpuwise.view.page import Cell, Column, Page, Table
+from gpuwise.view.ranking import ranking_page
 
 REQUEST = RankRequest(workloads=("painter-heavy",))
 ESCAPE = "\x1b"

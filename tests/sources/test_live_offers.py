@@ -26,7 +26,7 @@ from gpuwise.sources import gpuhunt
 from gpuwise.sources.gpuhunt import Answer, GpuhuntSource
 from gpuwise.store import package
 from gpuwise.store.cache import Loaded
-from gpuwise.store.convert import Facts
+from gpuwise.store.facts import Facts
 
 TODAY = date(2026, 11, 30)
 HEADER = "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,market,host,availability\n"

@@ -16,7 +16,7 @@ from gpuwise.errors import DataError
 from gpuwise.model import Source
 from gpuwise.sources import file
 from gpuwise.store import package
-from gpuwise.store.convert import Facts
+from gpuwise.store.facts import Facts
 
 TODAY = date(2026, 11, 30)
 

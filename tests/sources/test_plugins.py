@@ -13,7 +13,7 @@ from gpuwise.plugins import attempt, others, source
 from gpuwise.sources import Source
 from gpuwise.sources.file import FileSource
 from gpuwise.sources.gpuhunt import GpuhuntSource
-from gpuwise.store.convert import Facts
+from gpuwise.store.facts import Facts
 
 MODULE = """
 from gpuwise.catalogue import from_rows

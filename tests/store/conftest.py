@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuwise.store import package
-from gpuwise.store.convert import Facts
+from gpuwise.store.facts import Facts
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuwise.errors import DataError, InvalidInput, UnknownName
-from gpuwise.store.convert import Facts
+from gpuwise.store.facts import Facts
 from gpuwise.store.runs import MIGRATIONS, Run, open_store
 from gpuwise.store.tables import parse_offers
 

@@ -16,7 +16,7 @@ from gpuwise.errors import DataError
 from gpuwise.model import Fx, Offer
 from gpuwise.store import package
 from gpuwise.store.cache import Loaded
-from gpuwise.store.convert import Facts
+from gpuwise.store.facts import Facts
 from gpuwise.store.sheet import neutralise, restore
 from gpuwise.store.tables import parse_offers, read_offers, write_catalogue
 

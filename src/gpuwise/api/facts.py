@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -71,15 +71,17 @@ class Compared(_Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed(_Answer):
-    """`data refresh`: live offers a provider, and the objections to them: with any, the old ones stay in use."""
+    """`data refresh`: live offers a provider, and those that the rules of `integrity` keep out of use, with why."""
 
     providers: Mapping[str, int]
-    findings: tuple[Finding, ...]
+    rejects: tuple[Message, ...]
 
 
 def data(request: DataRequest, *, today: date) -> Listed | Named | Checked | Compared | Refreshed:
     """Answer one question about the facts. UnknownName for a name that nothing bears."""
-    verbs = {"list": _list, "show": _show, "check": _check, "diff": _diff, "refresh": _refresh}
+    verbs: dict[str, Callable[[DataRequest, date], Listed | Named | Checked | Compared | Refreshed]] = {
+        "list": _list, "show": _show, "check": _check, "diff": _diff, "refresh": _refresh,
+    }  # fmt: skip
     return verbs[request.action](request, today)
 
 
@@ -165,7 +167,7 @@ def _refresh(request: DataRequest, today: date) -> Refreshed:
     loaded = source("gpuhunt").load(package.facts(), today)
     offers = loaded.catalogue
     counts = Counter(offers.provider[row] or "unknown" for row in range(len(offers)))
-    return Refreshed(**_common(request, today, loaded.notes), providers=counts, findings=())
+    return Refreshed(**_common(request, today, loaded.notes), providers=counts, rejects=offers.rejects)
 
 
 def _common(request: DataRequest, as_of: date, warnings: Sequence[Message] = ()) -> dict[str, Any]:

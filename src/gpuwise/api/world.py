@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from gpuwise.catalogue import Catalogue, join
 from gpuwise.cost.annuity import owned_offers
@@ -18,7 +20,6 @@ from gpuwise.plugins import source
 from gpuwise.predict import Evidence, Predictor, needed, predictor
 from gpuwise.rank import Context, GpuFilter, usual_prices
 from gpuwise.request import DescribeRequest, JobFilters, OfferFilters
-from gpuwise.sources import file as files
 from gpuwise.store import package
 from gpuwise.workloads import override
 
@@ -37,14 +38,19 @@ class World:
         facts = package.facts()
         offers, notes = read_offers(request, today)
         context, remarks = filter_context(request, today)
-        measurements = [files.measurement(Path(path), facts) for path in request.measured]
-        quotas = files.quotas(Path(request.quota), facts) if request.quota else ()
+        measurements = [own().measurement(Path(path), facts) for path in request.measured]
+        quotas = own().quotas(Path(request.quota), facts) if request.quota else ()
         return World(
             offers=offers,
             context=replace(context, predict=_predictor(workloads, measurements), quotas=quotas),
             notes=(*notes, *remarks),
             fx=currency(request.currency),
         )
+
+
+def own() -> ModuleType:
+    """The reader of the person's files, imported when there is one to read."""
+    return import_module("gpuwise.sources.file")
 
 
 def filter_context(request: OfferFilters, today: date) -> tuple[Context, tuple[Message, ...]]:
@@ -58,7 +64,7 @@ def filter_context(request: OfferFilters, today: date) -> tuple[Context, tuple[M
         predict=lambda workload, platforms: (),
         assumptions=package.assumptions(),
         gpu=gpu,
-        discounts=files.discounts(Path(path), package.facts()) if path else Discounts(),
+        discounts=own().discounts(Path(path), package.facts()) if path else Discounts(),
         usual_usd_per_hour=usual_prices(package.offers()),
     )
     return context, remarks
@@ -72,8 +78,8 @@ def read_offers(request: OfferFilters, today: date) -> tuple[Catalogue, tuple[Me
     if request.live:
         loaded.append(source("gpuhunt").load(facts, today))
     if request.offers:
-        loaded.append(files.FileSource([Path(p) for p in request.offers]).load(facts, today))
-    machines = [m for path in request.machine for m in files.machines(Path(path), facts)]
+        loaded.append(own().FileSource([Path(p) for p in request.offers]).load(facts, today))
+    machines = [m for path in request.machine for m in own().machines(Path(path), facts)]
     if not request.machine and not request.only_offers:
         machines = list(package.machines())
     owned = [owned_offers(machines)] if machines else []
@@ -131,7 +137,7 @@ def workload_of(name: str, request: JobFilters | DescribeRequest) -> Workload:
     if name in known:
         workload = known[name]
     elif Path(name).suffix.casefold() == ".toml" or Path(name).exists():
-        workload = files.workload(Path(name))
+        workload = own().workload(Path(name))
     else:
         raise unknown("workload", name, list(known))
     return override(workload, **{key: getattr(request, key) for key in ("batch", "epochs", "samples", "precision")})

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuwise.render import data as forms
 from gpuwise.store import package
-from gpuwise.view.page import Page, Table, facts_table
+from gpuwise.view.page import Page, Table, facts_table, stated
 
 NOTHING = 3
 """Exit code where nothing is feasible, a prediction is refused, or the facts do not pass."""
@@ -25,15 +24,23 @@ class Answer:
     exit_code: int
     pages: Callable[[Any], Page]
     documents: Callable[[Any], Mapping[str, Any]]
+    tables: Callable[[Any], Table] | None = None
 
     def page(self) -> Page:
-        return self.pages(self.result)
+        """The page, with what reading the person's files had to say, and what it stands on."""
+        page, result = self.pages(self.result), self.result
+        if not hasattr(result, "as_of"):  # a ranking's page says so itself
+            return page
+        warnings = getattr(result, "warnings", ())
+        return stated(page, warnings=warnings, data_version=package.version(), as_of=result.as_of)
 
     def json(self) -> Mapping[str, Any]:
         return self.documents(self.result)
 
     def table(self) -> Table:
-        """The first table of the page; an answer without one gives its facts as rows."""
+        """What CSV and Markdown hold: the table of the verb, else the first of the page, else its facts as rows."""
+        if self.tables is not None:
+            return self.tables(self.result)
         blocks = self.page().blocks
         tables = [block for block in blocks if isinstance(block, Table)]
         return tables[0] if tables else facts_table(blocks)
@@ -47,6 +54,8 @@ class Answer:
 
 def document(r: Any, result: Mapping[str, Any]) -> Mapping[str, Any]:
     """The envelope of schema 1 around a result; r: a result of `gpuwise.api`, with its request and day."""
+    from gpuwise.render import data as forms
+
     return forms.document(
         result,
         request=r.request,

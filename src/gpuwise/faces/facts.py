@@ -10,16 +10,24 @@ from gpuwise.api import facts as api
 from gpuwise.faces.answer import NOTHING, Answer, document
 from gpuwise.render import data as forms
 from gpuwise.request import DataRequest
-from gpuwise.view.catalogue import Change, changes_page, check_page, name_page, offers_page, pools, pools_page
+from gpuwise.view.catalogue import (
+    Change,
+    changes_page,
+    check_page,
+    name_page,
+    offers_page,
+    pools,
+    pools_page,
+    refreshed_page,
+)
 from gpuwise.view.page import Page
 
 
 def data(request: DataRequest, today: date) -> Answer:
     result = api.data(request, today=today)
     pages, documents = _DATA[type(result)]
-    return Answer(
-        result=result, exit_code=NOTHING if getattr(result, "findings", ()) else 0, pages=pages, documents=documents
-    )
+    nothing = getattr(result, "findings", ()) or getattr(result, "providers", True) == {}
+    return Answer(result=result, exit_code=NOTHING if nothing else 0, pages=pages, documents=documents)
 
 
 def _listed_page(r: api.Listed) -> Page:
@@ -68,7 +76,7 @@ _DATA: Mapping[type, tuple[Callable[[Any], Page], Callable[[Any], Mapping[str, A
     api.Checked: (lambda r: check_page(r.findings, r.left_out, r.rows), _checked_document),
     api.Compared: (_compared_page, _compared_document),
     api.Refreshed: (
-        lambda r: check_page(r.findings, (), r.providers),
-        lambda r: document(r, {"providers": r.providers, "findings": r.findings}),
+        lambda r: refreshed_page(r.providers, r.rejects),
+        lambda r: document(r, {"providers": r.providers, "rejects": r.rejects}),
     ),
 }

@@ -8,9 +8,10 @@ from typing import Any
 
 from gpuwise.api import jobs as api
 from gpuwise.faces.answer import NOTHING, Answer, document
+from gpuwise.locale import _
 from gpuwise.model import Refusal
-from gpuwise.render import data as forms
 from gpuwise.request import DescribeRequest, ExplainRequest, RankRequest
+from gpuwise.view.candidates import candidate_table, setting
 from gpuwise.view.explanation import explanation_page
 from gpuwise.view.page import Page
 from gpuwise.view.ranking import ranking_page
@@ -23,8 +24,15 @@ def rank(request: RankRequest, today: date) -> Answer:
         result=ranked,
         exit_code=0 if ranked.ranking.candidates else NOTHING,
         pages=lambda r: ranking_page(r.ranking, r.request, r.fx),
-        documents=lambda r: forms.ranking_document(r.ranking, r.request, r.fx),
+        documents=_ranked_document,
+        tables=lambda r: candidate_table(r.ranking, r.ranking.candidates, setting(r.ranking, r.fx)),
     )
+
+
+def _ranked_document(r: api.Ranked) -> Mapping[str, Any]:
+    from gpuwise.render.data import ranking_document
+
+    return ranking_document(r.ranking, r.request, r.fx)
 
 
 def explain(request: ExplainRequest, today: date) -> Answer:
@@ -49,13 +57,15 @@ def _explained_page(r: api.Explained) -> Page:
 
 
 def _explained_document(r: api.Explained) -> Mapping[str, Any]:
+    from gpuwise.render import data as forms
+
     return document(
         r,
         {
             "workload": r.workload,
             "predictions": r.answers,
             "candidate": forms.candidate(r.candidate) if r.candidate else None,
-            "candidate_reason": None if r.candidate else "no single offer was asked about, or it was left out",
+            "candidate_reason": None if r.candidate else _("no single offer was asked about, or it was left out"),
             "exclusions": [forms.exclusion(e) for e in r.exclusions],
         },
     )

@@ -36,11 +36,11 @@ DERIVED_RATE_SD = 0.10
 SPECS_SD = {True: 0.10, False: 0.14}
 SPECS_ARITHMETIC_SD = {"same": 0.0, "fp32": 0.05, "tensor": 0.17, "vector": 0.33}
 """Device change by specifications, within an architecture or not; and on top for fp32 without TF32, for a change
-between AMP and TF32, and for a change to or from fp32."""
+between AMP and TF32, and for a step into or out of tensor cores."""
 
 RATIO_SD = {True: 0.025, False: 0.05}
 RATIO_OTHER_FAMILY_SD = {True: 0.165, False: 0.26}
-RATIO_ARITHMETIC_SD = {"same": 0.0, "fp32": 0.09, "tensor": 0.085, "vector": 0.2}
+RATIO_ARITHMETIC_SD = {"same": 0.0, "fp32": 0.09, "tensor": 0.085, "vector": 0.25}
 """Device change by kin workloads whose two rows had the same software, or not; by other families; and arithmetic."""
 
 TWIN_DISTANCE = 0.1
@@ -77,12 +77,14 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The best row of one workload at one site. level: its residual; sd: of row and model together."""
+    """The best row of one workload at one site. level: its residual; tensor: computed in tensor cores; sd: of row and
+    model together."""
 
     workload: str
     site: Site
     row: Row
     level: float | None
+    tensor: bool
     parts: tuple[Part, ...]
     sd: float
 
@@ -141,20 +143,20 @@ class Paths:
         current = [o for o in options if self._is_own(o[1]) and not is_old(o[1].row.result.software)]
         if current:
             return self._walked(*min(current, key=lambda o: o[0])[1:], accelerator, site, on)
-        options += [(hypot(s.sd, b.sd), s, b) for s, b in self._bridged(accelerator, site)]
+        options += [(hypot(s.sd, b.sd), s, b) for s, b in self._bridged(accelerator, site, on.tensor)]
         sd, start, bridge = min(options, key=lambda o: o[0], default=(9.9, None, None))
         bare = self._bare(accelerator, on)
         if start is None or bridge is None or sd >= bare.rate.log_sd:
             return bare
         return self._walked(start, bridge, accelerator, site, on)
 
-    def _bridged(self, accelerator: Accelerator, site: Site) -> Iterator[tuple[_Start, _Bridge]]:
+    def _bridged(self, accelerator: Accelerator, site: Site, tensor: bool) -> Iterator[tuple[_Start, _Bridge]]:
         for start in self.starts:
             if start.site != site and start.level is not None:
-                yield start, min(self._bridges(start, accelerator, site), key=lambda b: b.sd)
+                yield start, min(self._bridges(start, accelerator, site, tensor), key=lambda b: b.sd)
 
-    def _bridges(self, start: _Start, accelerator: Accelerator, site: Site) -> Iterator[_Bridge]:
-        change = _change(start.site, site)
+    def _bridges(self, start: _Start, accelerator: Accelerator, site: Site, tensor: bool) -> Iterator[_Bridge]:
+        change = _change(start.site, site, start.tensor, tensor)
         source = self.evidence.accelerators[start.site.accelerator]
         same = source.architecture == accelerator.architecture
         yield _Bridge(hypot(SPECS_SD[same], SPECS_ARITHMETIC_SD[change], _untried(accelerator)), 0.0, None)
@@ -210,10 +212,18 @@ class Paths:
             level = min(level, -log(ideal_seconds(self.work, on)))
             if on.derived and bridge.proxy is None:
                 parts.append(Part(f"matrix rate of {accelerator.id}", DERIVED_RATE_SD))
-        steps = _steps(self.workload, start, bridge if moved else None, other, accelerator, level)
+        steps = (
+            *_steps(self.workload, start, bridge if moved else None, other, accelerator, level),
+            *self._flag(accelerator, on),
+        )
         return Path(
             _estimate(level, parts, "measured" if method == "measured" else "predicted"), method, start.row, steps
         )
+
+    def _flag(self, accelerator: Accelerator, on: Rates) -> tuple[Message, ...]:
+        if on.tensor or self.workload.precision == "fp32":
+            return ()
+        return (Message("{name} has no tensor cores: it computes at its fp32 rate", name=accelerator.name),)
 
     def _bare(self, accelerator: Accelerator, on: Rates) -> Path:
         """Counted work on specifications, nothing measured."""
@@ -225,7 +235,9 @@ class Paths:
             parts.append(Part(f"matrix rate of {accelerator.id}", DERIVED_RATE_SD))
         slowest = max(self._seconds(on), ideal_seconds(self.work, on))
         step = Message("no measured row: counted work on the specifications of {name}", name=accelerator.name)
-        return Path(_estimate(-log(slowest), parts, "predicted"), "roofline", None, (step,))
+        return Path(
+            _estimate(-log(slowest), parts, "predicted"), "roofline", None, (step, *self._flag(accelerator, on))
+        )
 
 
 def _starts(workload: Workload, own: tuple[str, ...], evidence: Evidence, assumptions: Assumptions) -> Iterator[_Start]:
@@ -239,7 +251,7 @@ def _starts(workload: Workload, own: tuple[str, ...], evidence: Evidence, assump
             if name not in own and (on is None or work is None):
                 continue
             level = None if on is None or work is None else residual(row, work, on, evidence.coefficients)
-            yield _Start(name, site, row, level, budget, hypot(*(p.sd for p in budget)))
+            yield _Start(name, site, row, level, bool(on and on.tensor), budget, hypot(*(p.sd for p in budget)))
 
 
 def _model_parts(name: str, own: tuple[str, ...], workload: Workload, evidence: Evidence) -> tuple[Part, ...]:
@@ -301,10 +313,13 @@ def _software_part(software: str) -> Part:
     return Part("software differs", OLD_SOFTWARE_SD if is_old(software) else SOFTWARE_SD)
 
 
-def _change(source: Site, target: Site) -> str:
+def _change(source: Site, target: Site, source_tensor: bool, target_tensor: bool) -> str:
+    """Which units compute before and after: a step into or out of tensor cores is the least certain."""
+    if source_tensor != target_tensor:
+        return "vector"
     if source.arithmetic == target.arithmetic:
-        return "fp32" if source.arithmetic == "fp32" else "same"
-    return "vector" if "fp32" in (source.arithmetic, target.arithmetic) else "tensor"
+        return "same" if source_tensor else "fp32"
+    return "tensor" if source_tensor else "vector"
 
 
 def _difference(source: Mapping[str, float], target: Mapping[str, float]) -> tuple[float, bool]:

@@ -61,14 +61,15 @@ class Work:
 class Rates:
     """What a device can do in one arithmetic: dense 10^12 operations/s, 10^9 byte/s, W for each 10^12 operations/s.
 
-    half: activations of 2 bytes. slower: factor of an old architecture. derived: the matrix rate comes from the
-    architecture and not from a table.
+    half: activations of 2 bytes. tensor: in tensor cores. slower: factor of an old architecture. derived: the matrix
+    rate comes from the architecture and not from a table.
     """
 
     peak_tflops: float
     bandwidth_gb_per_s: float
     w_per_tflops: float
     half: bool
+    tensor: bool = True
     slower: float = 1.0
     derived: bool = False
 
@@ -147,6 +148,7 @@ def rates(accelerator: Accelerator, kind: Arithmetic) -> Rates | None:
         bandwidth_gb_per_s=accelerator.bandwidth_gb_per_s,
         w_per_tflops=accelerator.tdp_w / peak if accelerator.tdp_w else TYPICAL_W_PER_TFLOPS,
         half=kind == "amp",
+        tensor=kind != "fp32" and peak != accelerator.fp32_tflops,
         slower=SLOWER.get(accelerator.architecture, 1.0),
         derived=derived and kind != "fp32",
     )

@@ -18,11 +18,11 @@ from gpuwise.catalogue import NO_DATE, Catalogue, as_date
 from gpuwise.cost.billing import tax_factor
 from gpuwise.cost.discounts import Discounts
 from gpuwise.errors import Message
-from gpuwise.model import Accelerator, Assumptions, Candidate, Ranking, Refusal, Workload
-from gpuwise.rank.pricing import Predict, Priced, platforms_of, price
+from gpuwise.model import Accelerator, Assumptions, Ranking, Refusal, Workload
+from gpuwise.rank.pricing import Predict, Priced, Rows, price
 from gpuwise.rank.rules import Floats, GpuFilter, Mask, Quota, Rule, offer_rules, usual_prices
 from gpuwise.rank.settled import SORT_KEYS, Settled, settle
-from gpuwise.rank.sieve import Exclusions, sieve
+from gpuwise.rank.sieve import Exclusions, Sieve, sieve
 from gpuwise.request import OfferFilters, RankRequest
 from gpuwise.units import SECONDS_PER_HOUR
 
@@ -56,33 +56,54 @@ def rank(offers: Catalogue, workloads: Sequence[Workload], request: RankRequest,
     hourly = context.discounts.price_usd_per_hour(offers, context.as_of)
     hourly = hourly * tax_factor(offers, request.tax, request.vat_fraction)
     first = sieve(offers, _offer_rules(offers, hourly, request, context))
-    left, left_hourly = offers.take(first.alive), hourly[first.alive]
-    sieves, settled = [first], []
-    for workload in workloads:
-        priced = _price(left, left_hourly, workload, request, context)
-        late = sieve(left, _outcome_rules(priced, request), workload.name)
-        sieves.append(late)
-        settled.append(settle(priced, late.alive, offers))
-    relaxations = [*first.relaxations(_could_run(workloads, context))]
-    relaxations += [r for s in sieves[1:] for r in s.relaxations(None)]
-    dated = left.observed[left.observed != NO_DATE]
+    left = offers.take(first.alive)
+    judged = [_judge(left, hourly[first.alive], workload, request, context) for workload in workloads]
+    settled = [settle(priced, late.alive, offers, request.sort) for priced, late in judged]
+    sieves = [first, *(late for _, late in judged)]
+    dates = left.observed[left.observed != NO_DATE]
+
+    def could_run(rows: Rows) -> Mask:
+        """Would some workload find a place there, but for the one rule?"""
+        some = offers.take(rows)
+        lates = [_judge(some, hourly[rows], workload, request, context)[1] for workload in workloads]
+        return np.asarray(np.logical_or.reduce([late.alive for late in lates]))
+
     return Ranking(
         as_of=context.as_of,
         data_version=context.data_version,
         workloads=tuple(workloads),
         basis="cost" if request.hours_per_month is None else "share",
         total_offers=len(offers),
-        total_candidates=sum(int(s.alive.sum()) for s in settled),
-        candidates=tuple(c for s in settled for c in _shown(s, request)),
-        frontier=tuple(c for s in settled for c in _frontier(s, request)),
+        total_candidates=sum(len(s.order) for s in settled),
+        candidates=tuple(c for s in settled for c in s.candidates(request.limit)),
+        frontier=tuple(c for s in settled for c in s.frontier()),
+        own=tuple(c for s in settled for c in s.own()),
         exclusions=Exclusions(sieves),
         counts=sum((s.counts() for s in sieves), Counter()),
         funnel=first.funnel(),
-        relaxations=tuple(relaxations),
-        warnings=tuple(_warnings(request, settled, offers)),
-        oldest=as_date(int(dated.min(initial=NO_DATE) if len(dated) == 0 else dated.min())),
-        newest=as_date(int(dated.max(initial=NO_DATE))),
+        relaxations=(*first.relaxations(could_run), *(r for s in sieves[1:] for r in s.relaxations(None))),
+        warnings=tuple(w for s in settled for w in _warnings(request, s)),
+        oldest=as_date(int(dates.min())) if len(dates) else None,
+        newest=as_date(int(dates.max())) if len(dates) else None,
     )
+
+
+def _judge(
+    offers: Catalogue, hourly: Floats, workload: Workload, request: RankRequest, context: Context
+) -> tuple[Priced, Sieve]:
+    """Time and bill of every offer, and the rules that need them."""
+    priced = price(
+        offers,
+        hourly,
+        workload,
+        request,
+        accelerators=context.accelerators,
+        predict=context.predict,
+        assumptions=context.assumptions,
+        discounts=context.discounts,
+        as_of=context.as_of,
+    )
+    return priced, sieve(offers, _outcome_rules(priced, request), workload.name)
 
 
 PRICE_RULES = ("minimum_bid", "incomplete_price", "suspect_price", "unknown_price", "implausible_price")
@@ -94,14 +115,6 @@ def listed(offers: Catalogue, request: OfferFilters, context: Context, *, histor
     aside = PRICE_RULES + (AGE_RULES if history else ())
     rules = [r for r in _offer_rules(offers, offers.price_usd_per_hour, request, context) if r.name not in aside]
     return sieve(offers, rules).alive
-
-
-def _shown(settled: Settled, request: RankRequest) -> Iterator[Candidate]:
-    return (settled.candidate(int(row)) for row in settled.order(request.sort)[: request.limit])
-
-
-def _frontier(settled: Settled, request: RankRequest) -> Iterator[Candidate]:
-    return (settled.candidate(int(row)) for row in settled.order(request.sort) if settled.on_frontier[row])
 
 
 def _offer_rules(offers: Catalogue, hourly: Floats, request: OfferFilters, context: Context) -> list[Rule]:
@@ -125,32 +138,6 @@ def _nominal_memory(offers: Catalogue, accelerators: Mapping[str, Accelerator]) 
     ]
     nominal = offers.accelerator.lookup(known, np.nan, np.float64)
     return np.where(np.isnan(nominal), offers.memory_gib, nominal)
-
-
-def _price(offers: Catalogue, hourly: Floats, workload: Workload, request: RankRequest, context: Context) -> Priced:
-    return price(
-        offers,
-        hourly,
-        workload,
-        request,
-        accelerators=context.accelerators,
-        predict=context.predict,
-        assumptions=context.assumptions,
-        discounts=context.discounts,
-        as_of=context.as_of,
-    )
-
-
-def _could_run(workloads: Sequence[Workload], context: Context):  # type: ignore[no-untyped-def]
-    """A test for rows: does some workload have a prediction there?"""
-
-    def test(offers: Catalogue) -> Mask:
-        platforms, index = platforms_of(offers, context.accelerators)
-        outcomes = [context.predict(workload, platforms) for workload in workloads]
-        runs = np.array([any(not isinstance(o, Refusal) for o in each) for each in zip(*outcomes, strict=True)], bool)
-        return runs[index]
-
-    return test
 
 
 def _outcome_rules(priced: Priced, request: RankRequest) -> list[Rule]:
@@ -188,19 +175,8 @@ def _outcome_rules(priced: Priced, request: RankRequest) -> list[Rule]:
     return rules
 
 
-def _warnings(request: RankRequest, settled: Sequence[Settled], offers: Catalogue) -> Iterator[Message]:
+def _warnings(request: RankRequest, settled: Settled) -> Iterator[Message]:
     """What a reader should know before he trusts the first row."""
-    if offers.rejects:
-        yield Message("{count} rows could not be read and were left out", count=len(offers.rejects))
-    for each in settled:
-        rows = each.order(request.sort)[:1]
-        for row in rows:
-            best = each.candidate(int(row))
-            if request.deadline_s is not None and best.time_s.interval().high > request.deadline_s:
-                yield Message("{workload}: the first offer may miss the deadline", workload=best.workload)
-            if best.p_cheapest is not None and best.p_cheapest < 0.5 and request.sort == "cost":
-                yield Message(
-                    "{workload}: the first offer is the cheapest with a probability of only {percent:.0f} %",
-                    workload=best.workload,
-                    percent=100 * best.p_cheapest,
-                )
+    for best in settled.candidates(1):
+        if request.deadline_s is not None and best.time_s.interval().high > request.deadline_s:
+            yield Message("{workload}: the first offer may miss the deadline", workload=best.workload)

@@ -267,8 +267,11 @@ def usual_prices(offers: Catalogue, least: int = 4) -> dict[str, float]:
     listed = offers.price_state.isin(("listed",)) & (offers.price_usd_per_hour > 0) & (offers.accelerator.codes >= 0)
     each = offers.price_usd_per_hour / (offers.accelerators * offers.nodes)
     codes, prices = offers.accelerator.codes[listed], each[listed]
-    found = {int(code): prices[codes == code] for code in np.unique(codes)}
-    return {offers.accelerator.values[code]: float(np.median(p)) for code, p in found.items() if len(p) >= least}
+    order = np.lexsort((prices, codes))
+    cards, first, count = np.unique(codes[order], return_index=True, return_counts=True)
+    middle = (prices[order][first + (count - 1) // 2] + prices[order][first + count // 2]) / 2
+    found = zip(cards, middle, count, strict=True)
+    return {offers.accelerator.values[card]: float(price) for card, price, n in found if n >= least}
 
 
 def _text_rules(offers: Catalogue, request: OfferFilters) -> list[Rule]:

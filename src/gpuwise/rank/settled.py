@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,29 +25,27 @@ SORT_KEYS = ("cost", "time", "price", "p_cheapest")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """alive: rows (m,) that no rule left out; on_frontier and p_cheapest (m,), NaN for offers that stand apart.
+    """order: rows that no rule left out, best first; on_frontier and p_cheapest (m,), NaN for those that stand apart.
 
     all_offers: the whole catalogue, for the spread of a marketplace. hourly: row of the cheapest on-demand offer.
     """
 
     priced: Priced
     all_offers: Catalogue
-    alive: Mask
+    order: Rows
     on_frontier: Mask
     p_cheapest: Floats
     hourly: int | None
 
-    def order(self, sort: str) -> Rows:
-        """Row numbers, best first; offers without the figure, sold out and free ones last."""
-        key = {
-            "cost": self.priced.figure_usd,
-            "time": self.priced.time_s,
-            "price": self.priced.terms.price_usd_per_hour,
-            "p_cheapest": -self.p_cheapest,
-        }[sort]
-        apart = ~_competes(self.priced, self.alive)
-        rows = np.lexsort((self.priced.time_s, np.where(np.isnan(key), np.inf, key), apart))
-        return rows[self.alive[rows]]
+    def candidates(self, limit: int | None) -> Iterator[Candidate]:
+        return (self.candidate(int(row)) for row in self.order[:limit])
+
+    def frontier(self) -> Iterator[Candidate]:
+        return (self.candidate(int(row)) for row in self.order[self.on_frontier[self.order]])
+
+    def own(self) -> Iterator[Candidate]:
+        owned = self.priced.offers.market.isin(("owned",))
+        return (self.candidate(int(row)) for row in self.order[owned[self.order]])
 
     def candidate(self, row: int) -> Candidate:
         prediction = self.priced.prediction(row)
@@ -74,19 +73,34 @@ class Settled:
         )
 
 
-def settle(priced: Priced, alive: Mask, all_offers: Catalogue) -> Settled:
+def settle(priced: Priced, alive: Mask, all_offers: Catalogue, sort: str) -> Settled:
     """Compare what is left. Free tiers and sold-out offers take no part in frontier and probability."""
     competes = _competes(priced, alive) & ~np.isnan(priced.figure_usd)
     figure = np.where(competes, priced.figure_usd, np.nan)
+    chances = _chances(priced, competes)
     on_demand = np.where(priced.offers.market.isin(("on-demand",)), figure, np.nan)
     return Settled(
         priced=priced,
         all_offers=all_offers,
-        alive=alive,
+        order=_order(priced, alive, chances, sort),
         on_frontier=frontier(np.where(competes, priced.time_s, np.nan), figure),
-        p_cheapest=_chances(priced, competes),
+        p_cheapest=chances,
         hourly=None if np.isnan(on_demand).all() else int(np.nanargmin(on_demand)),
     )
+
+
+def _order(priced: Priced, alive: Mask, chances: Floats, sort: str) -> Rows:
+    """Row numbers, best first; offers without the figure, sold out and free ones last."""
+    key = {
+        "cost": priced.figure_usd,
+        "time": priced.time_s,
+        "price": priced.terms.price_usd_per_hour,
+        "p_cheapest": -chances,
+    }[sort]
+    rows = np.flatnonzero(alive)
+    apart = ~_competes(priced, alive)[rows]
+    key = np.where(apart | np.isnan(key[rows]), np.inf, key[rows])
+    return rows[np.lexsort((priced.time_s[rows], key, apart))]
 
 
 def _competes(priced: Priced, alive: Mask) -> Mask:

@@ -54,8 +54,8 @@ class Sieve:
             steps.append((name, left))
         return tuple(steps)
 
-    def relaxations(self, could_run: Callable[[Catalogue], Mask] | None) -> Iterator[Relaxation]:
-        """For each filter, the nearest offer that only it keeps out. could_run: which offers could run the job."""
+    def relaxations(self, could_run: Callable[[Rows], Mask] | None) -> Iterator[Relaxation]:
+        """For each filter, the nearest offer that only it keeps out. could_run: which rows could run the job."""
         alone = self.failing.sum(axis=0, dtype=np.int32) == 1
         for rule, fails in zip(self.rules, self.failing, strict=True):
             if rule.distance is None or rule.change is None:
@@ -63,7 +63,7 @@ class Sieve:
             rows = np.flatnonzero(fails & alone & ~np.isnan(rule.distance))
             rows = rows[np.argsort(rule.distance[rows], kind="stable")][:NEAREST]
             if could_run is not None and len(rows):
-                rows = rows[could_run(self.offers.take(rows))]
+                rows = rows[could_run(rows)]
             if len(rows):
                 row = int(rows[0])
                 admits = int((rule.distance[rows] <= rule.distance[row]).sum())

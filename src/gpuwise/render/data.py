@@ -64,6 +64,7 @@ def ranking_document(ranking: Ranking, request: object, fx: Fx | None = None) ->
         "total_candidates": ranking.total_candidates,
         "candidates": [candidate(c) for c in ranking.candidates],
         "frontier": [{"offer_id": c.offer.id, "workload": c.workload} for c in ranking.frontier],
+        "own": [{"offer_id": c.offer.id, "workload": c.workload} for c in ranking.own],
         "workloads": [plain(w) for w in ranking.workloads],
         "exclusions": [exclusion(e) for e in ranking.exclusions],
         "excluded_by_rule": dict(ranking.counts),

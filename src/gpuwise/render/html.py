@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpuwise.estimate import Interval
 from gpuwise.locale import _, language
 from gpuwise.render import vega
-from gpuwise.view import Cell, Chart, Page
+from gpuwise.view.page import Cell, Chart, Page
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from gpuwise.locale import _
-from gpuwise.view import Caution, Cell, Chart, Column, Facts, Page, Table, Text
+from gpuwise.view.page import Caution, Cell, Chart, Column, Facts, Page, Table, Text
 
 WIDTH = 120
 """Columns where nobody says how many there are: a pipe or a file."""

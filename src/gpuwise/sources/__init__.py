@@ -6,7 +6,7 @@ from datetime import date
 from typing import Protocol
 
 from gpuwise.store.cache import Loaded
-from gpuwise.store.convert import Facts
+from gpuwise.store.facts import Facts
 
 __all__ = ["Facts", "Loaded", "Source"]
 

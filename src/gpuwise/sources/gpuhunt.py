@@ -9,14 +9,17 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
-from gpuwise.catalogue import as_date, from_rows, join
+import numpy as np
+
+from gpuwise.catalogue import Catalogue, as_date, from_rows, join
 from gpuwise.errors import InvalidInput, Message
+from gpuwise.integrity import check_live
 from gpuwise.sources import Facts, Loaded
 from gpuwise.store import cache, package
 from gpuwise.store.tables import parse_offers
@@ -89,7 +92,8 @@ class GpuhuntSource:
         if missing or not any(len(one.catalogue) for one in loaded):
             notes.append(_bundled(missing))
         catalogues = [one.catalogue for one in loaded if len(one.catalogue)]
-        return Loaded(catalogue=join(catalogues or [from_rows("gpuhunt", "none", [])]), notes=tuple(notes))
+        sound = _gated(join(catalogues or [from_rows("gpuhunt", "none", [])]), as_of)
+        return Loaded(catalogue=sound, notes=tuple(notes))
 
 
 def ask(request_s: Seconds = REQUEST_S, deadline_s: Seconds = DEADLINE_S) -> Iterator[Answer]:
@@ -129,6 +133,31 @@ def _offers(provider: str, csv: str, seen: date, facts: Facts) -> Loaded:
     given = {"provider": OUR_NAMES.get(provider, provider), "observed": str(seen), "source": "gpuhunt"}
     loaded = parse_offers(csv.encode(), f"gpuhunt-{provider}.csv", facts, version=str(seen), given=given)
     return Loaded(catalogue=loaded.catalogue)
+
+
+def _gated(offers: Catalogue, today: date) -> Catalogue:
+    """The offers that pass the rules of `gpuwise.integrity`; the others are rejects, each with its reason."""
+    rows = [_row(offers, row) for row in range(len(offers))]
+    objections = {f.row: f for f in check_live(rows, package.tables(), today)}
+    if not objections:
+        return offers
+    kept = np.array([row["id"] not in objections for row in rows])
+    reasons = (Message("{id}: {why}", id=f.row, why=f.message) for f in objections.values())
+    return replace(offers.take(kept), rejects=(*offers.rejects, *reasons))
+
+
+def _row(offers: Catalogue, row: int) -> dict[str, str]:
+    """What the rules look at, as text."""
+    offer = offers.offer(row)
+    price, unknown = offer.price_usd_per_hour, offer.accelerator == "unknown"
+    return {
+        "id": offer.id, "provider": offer.provider, "instance": offer.instance, "region": offer.region or "",
+        "market": offer.market, "accelerator": "" if unknown else offer.accelerator,
+        "accelerators": str(offer.accelerators), "host": offer.host, "availability": offer.availability,
+        "price_unit": offer.price_unit, "price_state": offers.price_state[row] or "unknown",
+        "price_usd_per_hour": "" if price is None else repr(price), "tax": offers.tax[row] or "unknown",
+        "observed": str(offer.observed or ""),
+    }  # fmt: skip
 
 
 def _folder() -> Path:

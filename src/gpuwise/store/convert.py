@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from numpy.typing import NDArray
 from gpuwise.catalogue import Coded
 from gpuwise.errors import Message
 from gpuwise.model import Accelerator, Fx
-from gpuwise.names import Ambiguous, Index, Name, Slice, memory_per_gpu, resolve
+from gpuwise.names import Ambiguous, Name, Slice, memory_per_gpu, resolve
 from gpuwise.store.delimited import grouped, merged, replaced
+from gpuwise.store.facts import Facts
 from gpuwise.store.sheet import Amounts, Floats, Sheet, choices
 from gpuwise.units import HOURS_PER_MONTH, parse_duration, parse_hours, parse_memory
 
@@ -42,26 +42,6 @@ _TELLING = re.compile("sxm|pcie|nvl|hgx|[0-9]g", re.IGNORECASE)
 MOST_REMARKS = 10
 _USABLE = ("listed", "free", "confirmed")
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What the cells of a price list are read against.
-
-    accelerators: by id. fx: currency -> dated rate. countries: (provider, region) -> country, for tables without.
-    instances: (provider, instance type) -> GPUs it has. version: of all four; parsed tables are cached under it.
-    """
-
-    accelerators: Mapping[str, Accelerator]
-    fx: Mapping[str, Fx] = field(default_factory=dict)
-    countries: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    instances: Callable[[], Mapping[tuple[str, str], int]] = dict
-    version: str = ""
-
-    @cached_property
-    def index(self) -> Index:
-        """GPU names; built when the first name is read that is no id."""
-        return Index(self.accelerators.values())
 
 
 def columns(sheet: Sheet, facts: Facts) -> dict[str, Any]:

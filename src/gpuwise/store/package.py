@@ -17,9 +17,8 @@ from typing import Any
 from gpuwise.catalogue import Catalogue
 from gpuwise.model import Accelerator, Assumption, Assumptions, BenchmarkResult, Fx, Machine, Source, Workload
 from gpuwise.predict.roofline import Work
-from gpuwise.store.cache import cached, key
-from gpuwise.store.convert import Facts
-from gpuwise.store.tables import parse_offers
+from gpuwise.store.cache import Loaded, cached, key
+from gpuwise.store.facts import Facts
 from gpuwise.workloads import parse as parse_workloads
 
 
@@ -46,7 +45,13 @@ def offers() -> Catalogue:
     """The bundled offers, every day of them."""
     content, known = _content("offers.csv"), facts()
     entry = key(hashlib.sha256(content).hexdigest(), "bundled", known.version, version())
-    return cached(entry, lambda: parse_offers(content, "offers.csv", known, version=version())).catalogue
+    return cached(entry, lambda: _parsed(content, known)).catalogue
+
+
+def _parsed(content: bytes, known: Facts) -> Loaded:
+    from gpuwise.store.tables import parse_offers  # the reader is not needed while the cache holds what it read
+
+    return parse_offers(content, "offers.csv", known, version=version())
 
 
 @cache

@@ -20,8 +20,9 @@ from gpuwise.catalogue import DATES, Catalogue, Coded, as_date
 from gpuwise.errors import DataError, Message
 from gpuwise.store import cache
 from gpuwise.store.cache import Loaded
-from gpuwise.store.convert import Facts, columns
+from gpuwise.store.convert import columns
 from gpuwise.store.delimited import Table, read, stacked
+from gpuwise.store.facts import Facts
 from gpuwise.store.sheet import Sheet, neutralise
 from gpuwise.units import HOURS_PER_MONTH
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuwise.errors import Message
 from gpuwise.estimate import Estimate
-from gpuwise.locale import N_, _, ngettext, words
+from gpuwise.locale import N_, _, words
 from gpuwise.model import Candidate, Fx, Ranking, Workload
 from gpuwise.view import figures, offers
 from gpuwise.view.page import Cell, Made, Table, column, tabulate, word
@@ -60,9 +60,10 @@ def setting(ranking: Ranking, fx: Fx | None) -> Setting:
 
 
 def shown(ranking: Ranking) -> tuple[Candidate, ...]:
-    """The rows of table and chart: by workload the candidates up to the limit, then the rest of the frontier."""
+    """The rows of table and chart: by workload the candidates up to the limit, the rest of the frontier, one's own."""
     there = {(c.workload, c.offer.id) for c in ranking.candidates}
-    extra = [c for c in ranking.frontier if (c.workload, c.offer.id) not in there]
+    more = {(c.workload, c.offer.id): c for c in (*ranking.frontier, *ranking.own)}
+    extra = [candidate for key, candidate in more.items() if key not in there]
     names = [w.name for w in ranking.workloads]
     return tuple(sorted([*ranking.candidates, *extra], key=lambda c: names.index(c.workload)))
 
@@ -242,7 +243,7 @@ def _notes(ranking: Ranking, rows: Sequence[Candidate], usual: Usual) -> Iterato
         marks = ", ".join(map(_in_one, usual.values()))
         yield _("Holds for most of these {n} rows: {marks}.").format(n=len(rows), marks=marks)
     extra = len(rows) - len(ranking.candidates)
-    more = ngettext(", and {n} more that is on the frontier", ", and {n} more that are on the frontier", extra)
+    more = _(", and {n} more: on the frontier, or owned")
     yield _("{shown} of {candidates} candidates shown{tail}; {offers} offers were looked at.").format(
         shown=len(ranking.candidates),
         candidates=figures.count(ranking.total_candidates),

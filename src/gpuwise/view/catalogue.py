@@ -14,7 +14,8 @@ from gpuwise.view.page import Block, Cell, Fact, Facts, Made, Page, Table, Text,
 from gpuwise.view.vocabulary import market, rule
 
 if TYPE_CHECKING:
-    from gpuwise.integrity import Finding
+    from gpuwise.errors import Message
+from gpuwise.integrity import Finding
 
 KEYS: Mapping[str, Callable[[Offer], str]] = {
     "provider": lambda o: o.provider,
@@ -206,6 +207,25 @@ def _left_out(found: Sequence[Finding]) -> Table:
     ]
     note = _("Each row with its reason: gpuwise data check --json")
     return tabulate(_("Left out"), columns, largest, [note])
+
+
+def refreshed_page(providers: Mapping[str, int], rejects: Sequence[Message]) -> Page:
+    """`data refresh`: what the providers gave today, and what of it is kept out of use. providers: name -> offers."""
+    none = _("No provider gave any offer; what was known before stays in use.")
+    some = _("{offers} offers of {providers} providers are ready for --live; {rejects} are kept out.")
+    text = some.format(offers=figures.count(sum(providers.values())), providers=len(providers), rejects=len(rejects))
+    rows = sorted(providers.items(), key=lambda item: (-item[1], item[0]))
+    columns: list[Made[tuple[str, int]]] = [
+        column("provider", _("Provider"), lambda row: word(row[0])),
+        column("offers", _("Offers"), lambda row: Cell(shown=figures.count(row[1]), value=row[1]), kind="number"),
+    ]
+    blocks: list[Block] = [Text(text=text if providers else none, role="answer")]
+    if providers:
+        blocks.append(tabulate(_("Live offers"), columns, rows))
+    if rejects:
+        reason: list[Made[Message]] = [column("reason", _("Reason"), lambda message: word(words(message)))]
+        blocks.append(tabulate(_("Kept out"), reason, rejects))
+    return Page(title=_("What do the providers ask today?"), blocks=tuple(blocks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from gpuwise.locale import _, words
 from gpuwise.model import Candidate, CostLine, Exclusion, Fx, Prediction, Refusal, Workload
 from gpuwise.view import figures
 from gpuwise.view.page import Block, Caution, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
-from gpuwise.view.vocabulary import line, method, rule, unit
+from gpuwise.view.vocabulary import error, line, method, rule, unit
 from gpuwise.view.workload import workload_facts
 
 Answer = Prediction | Refusal
@@ -97,7 +97,7 @@ def _uncertainty(estimate: Estimate) -> Table:
     variance = estimate.log_sd**2
     rows = sorted(estimate.spread, key=lambda part: -abs(part[1]))
     columns: list[Made[tuple[str, float]]] = [
-        column("error", _("Error"), lambda part: word(part[0])),
+        column("error", _("Error"), lambda part: Cell(shown=error(part[0]), value=part[0])),
         column("log_sd", _("80 % factor"), lambda part: _factor(part[1]), kind="number"),
         column("variance_fraction", _("Share"), lambda part: _share(part[1] ** 2 / variance), kind="number"),
     ]

@@ -17,9 +17,13 @@ from gpuwise.locale import _, words
 from gpuwise.model import Fx, Offer
 from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from gpuwise.view.page import Cell
+from gpuwise.view.vocabulary import error
 
 DIGITS = 3
 """Significant digits of a figure with an interval; more would claim too much."""
+
+ERRORS_NAMED = 4
+"""The largest errors that a hint names; `explain` lists all."""
 
 TIME_UNITS = {"min": 60.0, "h": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY}
 
@@ -124,9 +128,11 @@ def rounded(interval: Interval, scale: float) -> tuple[str, tuple[str, ...]]:
 
 
 def budget(estimate: Estimate) -> str:
-    """The error budget in words, largest first: "throughput 12 %, price age 3 %"; where there is none: exact."""
+    """The error budget in words, largest first: "time to prepare 13 %, price age 3 %"; where there is none: exact."""
     parts = sorted(estimate.spread, key=lambda s: -abs(s[1]))
-    return ", ".join(f"{name} {percent(math.expm1(abs(sd)))}" for name, sd in parts) or _("exact")
+    named = [f"{error(name)} {percent(math.expm1(abs(sd)))}" for name, sd in parts[:ERRORS_NAMED]]
+    rest = len(parts) - len(named)
+    return ", ".join([*named, *([_("{n} smaller ones").format(n=rest)] if rest else [])]) or _("exact")
 
 
 def price(offer: Offer, fx: Fx | None) -> Cell:
@@ -167,9 +173,10 @@ def devices(names: str) -> str:
     names: ids joined by | (in an offer) or by / (in a platform's name).
     """
     variants = [device(name).split() for name in re.split(r"[|/]", names)]
-    shortest = min(map(len, variants)) - 1
-    head = _shared(variants, range(shortest))
-    tail = _shared(variants, range(-1, head - shortest - 1, -1))
+    alike = len({len(words) for words in variants}) == 1
+    own = len(variants[0]) - 1 if alike else 1
+    head = _shared(variants, range(min(own, *(len(v) - 1 for v in variants))))
+    tail = _shared(variants, range(-1, head - own - 1, -1)) if alike else 0
     either = _(" or ").join(" ".join(v[head : len(v) - tail]) for v in variants)
     return " ".join([*variants[0][:head], either, *variants[0][len(variants[0]) - tail :]])
 

@@ -75,8 +75,8 @@ def _cost(candidate: Candidate) -> float:
 def _sentence(candidate: Candidate, request: RankRequest, given: Setting) -> str:
     offer, figure = candidate.offer, ranked(candidate)
     assert figure is not None
-    money = f"{figures.amount(figure.value, given.fx)} {given.money}"
-    _value, ends = figures.rounded(figure.interval(), given.usd_per_unit)
+    shown, ends = figures.rounded(figure.interval(), given.usd_per_unit)
+    money = f"{shown if ends else figures.amount(figure.value, given.fx)} {given.money}"
     if ends:
         money += " " + _("({low} to {high})").format(low=ends[0], high=ends[1])
     if given.basis == "share" and candidate.cost_share_usd:

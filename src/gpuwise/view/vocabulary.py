@@ -62,6 +62,16 @@ FIELDS = {
 }
 """What of a workload can be an assumption."""
 
+ERRORS = {
+    "preparation_s": N_("time to prepare"),
+    "spot_losses_per_hour": N_("how often spot machines are lost"),
+    "checkpoint_interval_s": N_("time between checkpoints"),
+    "checkpoint_s": N_("time of a checkpoint"),
+    "restart_s": N_("time to restart"),
+    "billing_step_s": N_("billing step"),
+}
+"""Assumptions as parts of an error budget."""
+
 LINES = {
     "preparation": N_("preparation"),
     "compute": N_("compute"),
@@ -80,6 +90,10 @@ UNITS = {"h": N_("h"), "month": N_("month")}
 
 def field(name: str) -> str:
     return _(FIELDS.get(name, name.replace("_", " ")))
+
+
+def error(name: str) -> str:
+    return _(ERRORS.get(name, name))
 
 
 def line(kind: str) -> str:

@@ -1,0 +1,71 @@
+"""How `--help` looks: what each question is for, options in groups with type, choices, default and example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from gpuwise.locale import N_, _, activate
+
+QUESTIONS = {
+    "rank": N_("Where should these jobs run? Every offer with its time and cost, and what was left out and why."),
+    "explain": N_(
+        "Why do you think so? The evidence behind one prediction: of an offer, of a GPU, or of the best offer."
+    ),
+    "describe": N_("What does this training job consist of? Counts that hold on any machine."),
+    "data": N_("What are the facts? List them, show one, check them, compare two days, or fetch today's."),
+}
+"""The docstrings of the request types, so that `gpuwise --help` need not import these; a test compares them."""
+
+EXAMPLES = {
+    "": ("gpuwise rank painter-heavy --html report.html", "gpuwise rank --help"),
+    "rank": ("gpuwise rank painter-heavy --deadline 36h --budget 50USD",
+             "gpuwise rank painter-light painter-heavy --gpu 24GB.. --html report.html"),
+    "explain": ("gpuwise explain painter-heavy --on A100-80GB:2", "gpuwise explain bert-finetune --json"),
+    "describe": ("gpuwise describe painter-heavy",
+                 "gpuwise describe torchvision.models:resnet50 --toml resnet50.toml"),
+    "data": ("gpuwise data show p2.xlarge", "gpuwise data list --by provider,gpu --csv"),
+}  # fmt: skip
+
+EXIT_CODES = {
+    "0": N_("an answer"),
+    "2": N_("something you gave cannot be used"),
+    "3": N_("nothing is feasible, or nothing supports an answer"),
+    "4": N_("a measurement or a launcher failed"),
+    "130": N_("interrupted"),
+}
+
+GROUPS = (N_("Filters"), N_("Job"), N_("Your own data"), N_("Output"))
+"""`request.GROUPS`, marked for the translators."""
+
+
+def language_option() -> click.Option:
+    """`--lang`, which takes effect before anything is printed."""
+
+    def choose(_ctx: click.Context, _option: click.Parameter, code: str | None) -> None:
+        if code:
+            activate(code)
+
+    return click.Option(
+        ["--lang"], metavar="CODE", is_eager=True, expose_value=False, callback=choose,
+        help=N_("Language of the answer. Example: zh-CN"),
+    )  # fmt: skip
+
+
+def write_rows(formatter: click.HelpFormatter, title: str, rows: Iterable[tuple[str, str]]) -> None:
+    shown = list(rows)
+    if shown:
+        with formatter.section(title):
+            formatter.write_dl(shown, col_max=24)
+
+
+def write_examples(formatter: click.HelpFormatter, verb: str) -> None:
+    with formatter.section(_("Examples")):
+        formatter.write("".join(f"  {example}\n" for example in EXAMPLES[verb]))
+
+
+def option_row(option: click.Option) -> tuple[str, str]:
+    """An option of the command line's own: what is typed, and what it does."""
+    names = ", ".join(option.opts)
+    return (names if option.is_flag else f"{names} {option.metavar}"), _(option.help or "")
