@@ -465,10 +465,12 @@ def test_a_price_published_in_another_currency_says_so():
     assert found.rows[0][place].title == "published as 0.94 EUR"
 
 
-def test_sources_are_counted(ranking):
+def test_sources_are_named_and_counted(ranking):
     mine = make_candidate(make_offer("me", "b", "a10", 1, 0.4, source=Source(kind="quoted", ref="mine.csv")), 9.0)
-    said = facts(ranking_page(make_ranking((ranking.candidates[0], mine)), REQUEST), "What this stands on")
-    assert said["Price sources"].startswith("S06 (1), mine.csv (1)")
+    both = replace(make_ranking((ranking.candidates[0], mine)), sources={"S06": "GPU prices, https://example.org"})
+    said = facts(ranking_page(both, REQUEST), "What this stands on")
+    assert said["Source S06"].startswith("GPU prices, https://example.org (1)")
+    assert said["Source mine.csv"].startswith("mine.csv (1)")
 
 
 def test_remarks_that_hold_for_most_rows_are_said_once_below_the_table():

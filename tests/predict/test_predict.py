@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.predict.scenes import ASSUMPTIONS, CARDS, JOB, evidence, on, row
 
@@ -58,6 +58,7 @@ def test_a_row_on_another_card_moves_by_the_ratio_of_its_kin() -> None:
     assert any(name == "ratio resnet50 middle → large" for name, _ in answer.throughput_per_s.spread)
 
 
+@settings(deadline=None)
 @given(RATES, RATES, RATES)
 def test_going_from_a_to_b_to_c_is_going_from_a_to_c(a: float, b: float, c: float) -> None:
     kin = (row("resnet50", "small", a), row("resnet50", "middle", b), row("resnet50", "large", c))
@@ -178,17 +179,18 @@ def test_uc_047_without_a_measurement_on_the_target_the_basis_and_the_range_say_
 
 
 def test_uc_048_a_half_precision_result_does_not_carry_over_to_a_card_without_tensor_cores() -> None:
-    """79 s in half precision on V100; a GTX 1080 Ti took about four minutes, and the ratio of fp32 rates says 110 s.
-    The network is the nine-layer ResNet for 32 × 32 px: 0.377 GMAC, 0.38 M activations, 6.6 M parameters."""
+    """79 s in half precision on V100 (24 epochs of 50,000 images); a GTX 1080 Ti took about four minutes, and the ratio
+    of fp32 rates says 110 s. The network: 0.377 GMAC, 0.38 M activations, 6.6 M parameters in nine layers."""
     cards, rows = package.accelerators(), package.throughput()
     tiny = {"gmacs": 0.377, "activations_m": 0.38, "parameters_m": 6.6, "operations": 9}
-    small = replace(JOB, name="fast", batch_per_accelerator=512, **tiny)
-    own = replace(row("fast", "v100-sxm2-16gb", 1000.0), batch_per_accelerator=512)
+    fast = replace(JOB, name="fast", batch_per_accelerator=512, samples=50_000, epochs=24.0, **tiny)
+    own = row("fast", "v100-sxm2-16gb", fast.total_samples / 79, batch_per_accelerator=512)
     known = Evidence.of((*rows, own), cards, package.counts())
-    answer = predict(small, Platform(variants=(cards["gtx-1080-ti"],)), known, package.assumptions())
+    answer = predict(fast, Platform(variants=(cards["gtx-1080-ti"],)), known, package.assumptions())
     assert isinstance(answer, Prediction)
     interval = answer.throughput_per_s.interval()
-    assert 79 * 1000 / interval.high < 240 < 79 * 1000 / interval.low
+    assert fast.total_samples / interval.high < 240 < fast.total_samples / interval.low
+    assert "no tensor cores" in words(answer)
 
 
 def test_uc_056_a_card_that_is_in_no_table_is_not_replaced_by_a_similar_one() -> None:

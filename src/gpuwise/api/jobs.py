@@ -54,8 +54,17 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
     workloads = [workload_of(name, request) for name in request.workloads]
     world = World.of(request, workloads, today)
     ranking = rank_offers(world.offers, workloads, request, world.context)
+    known = package.sources()
+    used = sorted({c.offer.source.ref for c in (*ranking.candidates, *ranking.frontier, *ranking.own)})
+    titles = {key: _title(known[key]) for key in used if key in known}
     notes = (*world.notes, *ranking.warnings)
-    return Ranked(request=request, ranking=replace(ranking, warnings=notes), fx=world.fx)
+    return Ranked(request=request, ranking=replace(ranking, warnings=notes, sources=titles), fx=world.fx)
+
+
+def _title(source: Mapping[str, str]) -> str:
+    """What a source is called, and where it lies if that is an address."""
+    place = source["url"]
+    return f"{source['title']}, {place}" if place.startswith("http") else source["title"]
 
 
 def explain(request: ExplainRequest, *, today: date) -> Explained:

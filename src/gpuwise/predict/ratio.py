@@ -54,6 +54,9 @@ SOFTWARE_SD = 0.07
 OLD_SOFTWARE_SD = 0.10
 OTHER_FRAMEWORK_SD = 0.25
 
+OWN_ROW_LIMIT_SD = 0.4
+"""A workload's own row is left for another's only where its budget is larger: it alone knows the workload's ways."""
+
 FITTED_FAMILIES = ("cnn", "transformer")
 FITTED_ARCHITECTURES = ("Pascal", "Volta", "Turing", "Ampere", "Ada Lovelace", "Hopper", "Blackwell")
 
@@ -97,6 +100,14 @@ class _Bridge(NamedTuple):
     proxy: str | None
 
 
+class _Option(NamedTuple):
+    """One whole path and its log sd."""
+
+    sd: float
+    start: _Start
+    bridge: _Bridge
+
+
 _STAY = _Bridge(0.0, 0.0, None)
 
 
@@ -133,22 +144,22 @@ class Paths:
         )
 
     def best(self, accelerator: Accelerator) -> Path | None:
-        """A current row of the workload there, else the path with the smallest budget; None if nothing leads there."""
+        """A current row of the workload there; else from a row of its own, if that is not hopelessly far; else the path
+        with the smallest budget. None if nothing leads there."""
         site = Site(accelerator.id, arithmetic(self.workload.precision, accelerator))
         on = rates(accelerator, site.arithmetic)  # type: ignore[arg-type]
         if on is None:
             return self.measured(accelerator)
-        there = [s for s in self.starts if s.site == site and s.level is not None]
-        options = [(s.sd, s, _STAY) for s in there]
-        current = [o for o in options if self._is_own(o[1]) and not is_old(o[1].row.result.software)]
-        if current:
-            return self._walked(*min(current, key=lambda o: o[0])[1:], accelerator, site, on)
-        options += [(hypot(s.sd, b.sd), s, b) for s, b in self._bridged(accelerator, site, on.tensor)]
-        sd, start, bridge = min(options, key=lambda o: o[0], default=(9.9, None, None))
+        options = [_Option(s.sd, s, _STAY) for s in self.starts if s.site == site and s.level is not None]
+        own = [o for o in options if self._is_own(o.start)]
+        if not any(not is_old(o.start.row.result.software) for o in own):
+            options += [_Option(hypot(s.sd, b.sd), s, b) for s, b in self._bridged(accelerator, site, on.tensor)]
+            own = [o for o in options if self._is_own(o.start) and o.sd < OWN_ROW_LIMIT_SD]
+        chosen = min(own or options, key=lambda o: o.sd, default=None)
         bare = self._bare(accelerator, on)
-        if start is None or bridge is None or sd >= bare.rate.log_sd:
+        if chosen is None or (not own and chosen.sd >= bare.rate.log_sd):
             return bare
-        return self._walked(start, bridge, accelerator, site, on)
+        return self._walked(chosen.start, chosen.bridge, accelerator, site, on)
 
     def _bridged(self, accelerator: Accelerator, site: Site, tensor: bool) -> Iterator[tuple[_Start, _Bridge]]:
         for start in self.starts:

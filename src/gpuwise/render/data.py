@@ -70,6 +70,7 @@ def ranking_document(ranking: Ranking, request: object, fx: Fx | None = None) ->
         "excluded_by_rule": dict(ranking.counts),
         "left_by_rule": [{"rule": rule, "offers": left} for rule, left in ranking.funnel],
         "relaxations": [plain(r) for r in ranking.relaxations],
+        "sources": dict(ranking.sources),
         "oldest_price": plain(ranking.oldest),
         "newest_price": plain(ranking.newest),
     }

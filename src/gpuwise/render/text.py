@@ -69,13 +69,13 @@ Plain = Callable[[str], str]
 
 
 def _plain(encoding: str) -> Plain:
-    """Puts a plain sign where the encoding lacks the right one, before anything is laid out.
+    """Puts a plain sign, or a question mark, where the encoding lacks the right one, before anything is laid out.
 
     Control signs become blanks: a name in somebody's file must not steer the console.
     """
     table = {ord(sign): other for sign, other in PLAIN_SIGNS.items() if not _writes(encoding, sign)}
     table |= dict.fromkeys(CONTROL, " ")
-    return lambda shown: shown.translate(table)
+    return lambda shown: shown.translate(table).encode(encoding, "replace").decode(encoding)
 
 
 def _writes(encoding: str, sign: str) -> bool:

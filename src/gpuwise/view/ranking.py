@@ -165,7 +165,9 @@ def _sources(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Ite
     if ranking.oldest and ranking.newest:
         seen = _("seen from {oldest} to {newest}").format(oldest=ranking.oldest, newest=ranking.newest)
         yield Fact(label=_("Prices"), text=seen)
-    yield Fact(label=_("Price sources"), text=_counted(c.offer.source.ref for c in rows))
+    for key, number in Counter(c.offer.source.ref for c in rows).most_common():
+        text = f"{ranking.sources.get(key, key)} ({number})"
+        yield Fact(label=_("Source {key}").format(key=key), text=text)
     yield Fact(label=_("Speeds"), text=_counted(method(c.prediction.method) for c in rows))
     if given.fx:
         rate = _("1 {code} = {rate} USD on {day}, {source}").format(
