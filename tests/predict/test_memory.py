@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.predict.scenes import ASSUMPTIONS, CARDS, JOB
 
@@ -40,6 +40,7 @@ def test_need_is_context_states_and_activations() -> None:
     assert need_gib(replace(job, precision="fp32")) == pytest.approx(CONTEXT_GIB + (100e6 * 16 + 32 * 10e6 * 4) / 2**30)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 2000), st.integers(1, 2000))
 def test_a_larger_batch_needs_more(a: int, b: int) -> None:
     small, large = sorted((a, b))

@@ -36,6 +36,7 @@ def words(prediction: Prediction) -> str:
     return " | ".join(str(line) for line in prediction.evidence)
 
 
+@settings(deadline=None)
 @given(RATES)
 def test_a_row_of_the_job_on_that_card_is_the_answer(rate: float) -> None:
     answer = asked(on("middle"), evidence(row("job", "middle", rate)))
@@ -104,6 +105,7 @@ def test_a_current_row_beats_every_other_path_and_an_old_one_may_lose() -> None:
     assert asked(on("large"), evidence(own, old, *kin)).method == "ratio"
 
 
+@settings(deadline=None)
 @given(st.floats(1, 1e5), st.sampled_from(["small", "middle", "large", "old", "volta"]))
 def test_no_prediction_passes_the_ideal_roofline(rate: float, card: str) -> None:
     known = evidence(row("job", "middle", 300.0), row("resnet50", "middle", 1.0), row("resnet50", card, rate))
@@ -217,6 +219,7 @@ def test_an_offer_that_may_be_two_cards_gets_a_range_over_both() -> None:
     assert "does not say which of small, large" in words(answer)
 
 
+@settings(deadline=None)
 @given(RATES, RATES)
 def test_the_range_over_variants_contains_each_of_them(a: float, b: float) -> None:
     known = evidence(row("job", "small", a), row("job", "large", b))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.predict.scenes import CARDS, accelerator
 
@@ -40,12 +40,14 @@ BATCHES = st.integers(1, 4096)
 FASTER = st.floats(1.01, 4)
 
 
+@settings(deadline=None)
 @given(WORKS, DEVICES, BATCHES, FASTER)
 def test_more_bandwidth_never_makes_a_job_slower(work: Work, on: Rates, batch: int, factor: float) -> None:
     wider = replace(on, bandwidth_gb_per_s=on.bandwidth_gb_per_s * factor)
     assert seconds(work, wider, batch, FITTED) < seconds(work, on, batch, FITTED)
 
 
+@settings(deadline=None)
 @given(WORKS, DEVICES, BATCHES, FASTER)
 def test_a_higher_peak_at_the_same_power_never_makes_a_job_slower(
     work: Work, on: Rates, batch: int, factor: float
@@ -55,11 +57,13 @@ def test_a_higher_peak_at_the_same_power_never_makes_a_job_slower(
     assert seconds(work, faster, batch, FITTED) < seconds(work, on, batch, FITTED)
 
 
+@settings(deadline=None)
 @given(WORKS, DEVICES, st.integers(1, 2048))
 def test_a_larger_batch_never_costs_more_a_sample(work: Work, on: Rates, batch: int) -> None:
     assert seconds(work, on, 2 * batch, FITTED) < seconds(work, on, batch, FITTED)
 
 
+@settings(deadline=None)
 @given(WORKS, DEVICES)
 def test_the_ideal_is_the_larger_of_arithmetic_and_traffic(work: Work, on: Rates) -> None:
     ideal = ideal_seconds(work, on)

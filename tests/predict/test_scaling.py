@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.predict.scenes import ASSUMPTIONS, CARDS, JOB, accelerator, evidence, on, row
 
@@ -14,6 +14,7 @@ from gpuwise.predict import predict
 from gpuwise.predict.scaling import link_class, scaling
 
 
+@settings(deadline=None)
 @given(st.integers(1, 64), st.integers(1, 4), st.floats(1, 5000), st.sampled_from(["NVLink", "PCIe", None]))
 def test_n_devices_are_at_most_n_times_one_and_one_more_never_slows_the_job(
     n: int, nodes: int, rate: float, link: str | None

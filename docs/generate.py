@@ -1,0 +1,92 @@
+"""Writes reference/commands.md from the request types. `make docs` runs it; a test says that the page is up to date."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from gpuwise import request
+from gpuwise.cli.output import output_options
+from gpuwise.request import CHOICES, GROUPS, VERBS, Option
+
+PAGE = Path(__file__).parent / "reference" / "commands.md"
+HEAD = """\
+# Commands and options
+
+This page is made from the request types in `gpuwise/request/types.py`. The same names stand in the `request` block of the
+JSON output. `gpuwise COMMAND --help` shows the same on a terminal. An option that takes a list can be given several
+times, or once with commas.
+
+How values are written, for every command:
+
+| kind of value | examples |
+| --- | --- |
+| duration | `90 s`, `20 min`, `1 h 30 min`, `1 d 12 h` |
+| money | `2.50 USD`, `2.50 EUR`; a number alone is in the currency of `--currency` |
+| date | `2026-11-30` |
+| fraction | `19 %` or `0.19` |
+| memory | `80GB` one size, `80GB..` at least, `24GB..48GB` from to, `..24GB` at most |
+| number of GPUs | `1` exactly one, `4..` at least four, `1..8` from one to eight |
+| GPU name | `H100-SXM`, `A100-80GB:8` (eight of them) |
+"""
+
+
+def commands_page() -> str:
+    parts = (*(_section(verb) for verb in VERBS), _output_section())
+    return "\n".join([HEAD, *chain.from_iterable(parts)]).rstrip() + "\n"
+
+
+def _section(verb: str) -> Iterator[str]:
+    kind = getattr(request, f"{verb.capitalize()}Request")
+    options = request.options(kind).values()
+    words = [o for o in options if o.positional]
+    usage = " ".join(["gpuwise", verb, *map(_usage, words), "[OPTIONS]"])
+    yield from (f"## {verb}", "", str(kind.__doc__), "", "```text", usage, "```", "")
+    yield from (f"- `{_word(o)}`: {_meaning(o)} Example: `{o.example}`." for o in words)
+    for group in GROUPS:
+        rows = [o for o in options if o.group == group and not o.positional]
+        if rows:
+            head = (
+                f"### {verb}: {group.lower()}",
+                "| option | meaning | default | example |",
+                "| --- | --- | --- | --- |",
+            )
+            yield from ("", head[0], "", *head[1:])
+            yield from (f"| `{o.spelled}` | {_meaning(o)} | {_default(o)} | `{_example(o)}` |" for o in rows)
+    yield ""
+
+
+def _output_section() -> Iterator[str]:
+    yield from ("## Output of every command", "", "| option | meaning |", "| --- | --- |")
+    options = {option.opts[0]: option for verb in VERBS for option in output_options(verb)}
+    for name, option in options.items():
+        yield f"| `{name}{f' {option.metavar}' if option.metavar else ''}` | {option.help} |"
+
+
+def _word(option: Option) -> str:
+    return option.metavar or option.name.upper()
+
+
+def _usage(option: Option) -> str:
+    text = _word(option) + (" ..." if option.repeats else "")
+    return text if option.required else f"[{text}]"
+
+
+def _meaning(option: Option) -> str:
+    words = CHOICES.get(option.kind)
+    choice = f" One of: {', '.join(f'`{w}`' for w in words)}." if words else ""
+    return option.help.replace("|", "\\|") + choice
+
+
+def _default(option: Option) -> str:
+    return "" if option.default in (None, (), False) else f"`{option.default}`"
+
+
+def _example(option: Option) -> str:
+    return f"{option.spelled} {shlex.quote(option.example)}" if option.example else option.spelled
+
+
+if __name__ == "__main__":
+    PAGE.write_text(commands_page(), "utf-8")
