@@ -91,6 +91,7 @@ def main() -> None:
         folder = Path(name)
         cache = folder / "cache"
         env = os.environ | {"GPUWISE_CACHE": str(cache), "GPUWISE_STORE": str(folder / "runs.db")}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody compiles the program anew at every start
         mine, theirs = price_lists(folder)
 
         def forget() -> None:

@@ -21,16 +21,15 @@ def frontier(time: NDArray[np.float64], cost: NDArray[np.float64]) -> NDArray[np
     """
     on = np.zeros(len(time), bool)
     known = np.flatnonzero(~(np.isnan(time) | np.isnan(cost)))
-    order = known[np.lexsort((cost[known], time[known]))]
-    if len(order) == 0:
+    if len(known) == 0:
         return on
+    order = known[np.argsort(time[known])]
     t, c = time[order], cost[order]
-    before = np.concatenate(([np.inf], np.minimum.accumulate(c)[:-1]))
-    first_of_time = np.concatenate(([True], t[1:] > t[:-1]))
-    group = np.cumsum(first_of_time) - 1
-    starts = np.flatnonzero(first_of_time)
-    cheapest_of_time, cheapest_earlier = c[starts][group], before[starts][group]
-    on[order] = (c == cheapest_of_time) & (c < cheapest_earlier)
+    starts = np.flatnonzero(np.concatenate(([True], t[1:] > t[:-1])))
+    cheapest = np.minimum.reduceat(c, starts)  # of each distinct time
+    earlier = np.concatenate(([np.inf], np.minimum.accumulate(cheapest)[:-1]))
+    best = np.where(cheapest < earlier, cheapest, -np.inf)
+    on[order] = c == np.repeat(best, np.diff(starts, append=len(t)))
     return on
 
 

@@ -119,7 +119,9 @@ class Priced:
 
     def figure(self, row: int) -> Estimate | None:
         """What sort, frontier and probability use: the share where there is one, else the bill."""
-        return self.cost(row) if np.isnan(self.share_usd[row]) else self.share(row)
+        if np.isnan(self.share_usd[row]):
+            return self._money(row, float(self.cost_usd[row]), float(self.bill_slope[row]))
+        return self.share(row)
 
     def _bill_bounds(self, row: int) -> tuple[float, float]:
         """80 % bounds: the bill at both ends of the time's interval (it moves in steps), the price's error added."""

@@ -25,27 +25,43 @@ SORT_KEYS = ("cost", "time", "price", "p_cheapest")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """order: rows that no rule left out, best first; on_frontier and p_cheapest (m,), NaN for those that stand apart.
+    """alive: rows (m,) that no rule left out. key: what they are sorted by, small first, inf where it is not known or
+    the offer stands apart (free, sold out). on_frontier, p_cheapest: (m,), NaN for offers that take no part.
 
     all_offers: the whole catalogue, for the spread of a marketplace. hourly: row of the cheapest on-demand offer.
     """
 
     priced: Priced
     all_offers: Catalogue
-    order: Rows
+    alive: Mask
+    apart: Mask
+    key: Floats
     on_frontier: Mask
     p_cheapest: Floats
     hourly: int | None
 
+    @property
+    def total(self) -> int:
+        """How many offers are left."""
+        return int(self.alive.sum())
+
     def candidates(self, limit: int | None) -> Iterator[Candidate]:
-        return (self.candidate(int(row)) for row in self.order[:limit])
+        """The best offers, best first."""
+        rows = np.flatnonzero(self.alive)
+        if limit is not None and limit < len(rows):
+            worst = np.partition(self.key[rows], limit)[limit]
+            rows = rows[self.key[rows] <= worst]
+        return self._shown(rows, limit)
 
     def frontier(self) -> Iterator[Candidate]:
-        return (self.candidate(int(row)) for row in self.order[self.on_frontier[self.order]])
+        return self._shown(np.flatnonzero(self.on_frontier))
 
     def own(self) -> Iterator[Candidate]:
-        owned = self.priced.offers.market.isin(("owned",))
-        return (self.candidate(int(row)) for row in self.order[owned[self.order]])
+        return self._shown(np.flatnonzero(self.alive & self.priced.offers.market.isin(("owned",))))
+
+    def _shown(self, rows: Rows, limit: int | None = None) -> Iterator[Candidate]:
+        best = rows[np.lexsort((rows, self.priced.time_s[rows], self.apart[rows], self.key[rows]))]
+        return (self.candidate(int(row)) for row in best[:limit])
 
     def candidate(self, row: int) -> Candidate:
         prediction = self.priced.prediction(row)
@@ -82,25 +98,23 @@ def settle(priced: Priced, alive: Mask, all_offers: Catalogue, sort: str) -> Set
     return Settled(
         priced=priced,
         all_offers=all_offers,
-        order=_order(priced, alive, chances, sort),
+        alive=alive,
+        apart=~_competes(priced, alive),
+        key=_key(priced, alive, chances, sort),
         on_frontier=frontier(np.where(competes, priced.time_s, np.nan), figure),
         p_cheapest=chances,
         hourly=None if np.isnan(on_demand).all() else int(np.nanargmin(on_demand)),
     )
 
 
-def _order(priced: Priced, alive: Mask, chances: Floats, sort: str) -> Rows:
-    """Row numbers, best first; offers without the figure, sold out and free ones last."""
+def _key(priced: Priced, alive: Mask, chances: Floats, sort: str) -> Floats:
     key = {
         "cost": priced.figure_usd,
         "time": priced.time_s,
         "price": priced.terms.price_usd_per_hour,
         "p_cheapest": -chances,
     }[sort]
-    rows = np.flatnonzero(alive)
-    apart = ~_competes(priced, alive)[rows]
-    key = np.where(apart | np.isnan(key[rows]), np.inf, key[rows])
-    return rows[np.lexsort((priced.time_s[rows], key, apart))]
+    return np.where(_competes(priced, alive) & ~np.isnan(key), key, np.inf)
 
 
 def _competes(priced: Priced, alive: Mask) -> Mask:
