@@ -27,7 +27,7 @@ from gpuwise.predict.evidence import Evidence, Row, Site, is_old
 from gpuwise.predict.ratio import Path, Paths
 from gpuwise.predict.reference import REFERENCE
 from gpuwise.predict.roofline import Coefficients, Rates, Work, seconds
-from gpuwise.predict.scaling import _same_on_one, link_class, scaling
+from gpuwise.predict.scaling import link_class, same_on_one, scaling
 from gpuwise.store import package
 
 Floats = NDArray[np.float64]
@@ -301,7 +301,7 @@ def scaling_outcomes(evidence: Evidence) -> list[Outcome]:
     several = [row.result for rows in evidence.several.values() for row in rows if row.result.workload in COUNTED]
     found = []
     for run in several:
-        one = _same_on_one(run, evidence)
+        one = same_on_one(run, evidence)
         if one is None:
             continue
         device = evidence.accelerators[run.accelerator]

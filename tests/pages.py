@@ -169,7 +169,7 @@ def small_ranking() -> Ranking:
             replace(colab, cost_usd=None, cost=None, p_cheapest=None, marks=(Message("sessions of 12 h"),)),
         ),
         total_candidates=214,
-        counts={"stale_price": 1012, "superseded": 317, "memory": 88, "unknown_price": 24},
+        counts={"stale_price": 1012, "superseded": 317, "does_not_fit": 88, "unknown_price": 24},
         exclusions=(
             Exclusion(
                 offer_id="azure/NC6/us-east-1/on-demand/2020-01-05#3",

@@ -27,6 +27,7 @@ ASSUMPTIONS = {
         Assumption(name="checkpoint_interval_s", value=1800, low=None, high=None, unit="s", source="test"),
         Assumption(name="restart_s", value=600, low=None, high=None, unit="s", source="test"),
         Assumption(name="billing_step_s", value=3600, low=None, high=None, unit="s", source="test"),
+        Assumption(name="noise_other_machine_log_sd", value=0.001, low=None, high=None, unit="1", source="test"),
         Assumption(name="price_age_log_sd_per_root_year", value=0.1, low=None, high=None, unit="1", source="test"),
     )
 }

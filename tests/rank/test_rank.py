@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.rank.scenes import JOB, SPEED_PER_S, names, offer, ranking
+from tests.rank.scenes import ASSUMPTIONS, JOB, SPEED_PER_S, names, offer, ranking
 
 from gpuwise.cost.discounts import Commitment, Credit, Discounts, Rate, Scope
 
@@ -88,6 +88,14 @@ def test_the_limit_cuts_after_frontier_and_probability():
 def test_shared_prediction_errors_leave_no_doubt_between_two_prices_of_one_card():
     sure = ranking(offer("a", "h100", 2.0), offer("b", "h100", 2.2), workloads=(JOB,))
     assert [c.p_cheapest for c in sure.candidates] == [1.0, 0.0]
+
+
+def test_equal_cards_of_two_providers_differ_by_their_hosts():
+    unlike = {**ASSUMPTIONS, "noise_other_machine_log_sd": replace(ASSUMPTIONS["restart_s"], value=0.1)}
+    rows = (offer("a", "h100", 2.0), offer("b", "h100", 2.1))
+    chances = [c.p_cheapest for c in ranking(*rows, context={"assumptions": unlike}).candidates]
+    assert 0.55 < chances[0] < 0.75
+    assert sum(chances) == pytest.approx(1)
 
 
 def test_unlike_cards_at_nearly_one_cost_are_a_coin_toss_and_the_page_warns():

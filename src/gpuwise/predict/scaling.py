@@ -106,13 +106,13 @@ def _waits(names: Iterable[str], accelerator: Accelerator, parameters_m: float, 
     """Seconds waited for each GB in every measured run on several of these devices."""
     for name in names:
         for run in (row.result for row in evidence.several.get(name, ())):
-            if run.accelerator == accelerator.id and (one := _same_on_one(run, evidence)):
+            if run.accelerator == accelerator.id and (one := same_on_one(run, evidence)):
                 step_s = run.batch_per_accelerator / one
                 many_s = run.batch_per_accelerator * run.accelerators / run.samples_per_s
                 yield (many_s - step_s) / _ring_gb(parameters_m, run.accelerators)
 
 
-def _same_on_one(run: BenchmarkResult, evidence: Evidence) -> float | None:
+def same_on_one(run: BenchmarkResult, evidence: Evidence) -> float | None:
     """samples/s of one device at the same batch with the same software."""
     rows = evidence.rows.get(run.workload, {}).get(Site(run.accelerator, run.precision), ())
     return next(

@@ -25,6 +25,7 @@ Predict = Callable[[Workload, Sequence[Platform]], Sequence[Prediction | Refusal
 
 DAYS_PER_YEAR = 365.25
 PRICE_AGE = "price_age_log_sd_per_root_year"
+OTHER_HOST = "noise_other_machine_log_sd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +55,14 @@ class Times:
     """How long m offers take for one workload; arrays have shape (m,), NaN where there is no prediction.
 
     outcomes: one a platform; platform: index into it. work: samples in all. run_s: without interruptions.
+    host_sd: log sd between equal machines of two providers, which predictions by platform do not tell apart.
     """
 
     duration: Duration
     outcomes: Sequence[Prediction | Refusal]
     platform: Rows
     work: float
+    host_sd: float
     spot: Mask
     prepare_s: Floats
     run_s: Floats
@@ -103,7 +106,8 @@ class Priced:
         """Preparation + run + interruptions, in s, with its named errors."""
         outcome = self.prediction(row)
         assert isinstance(outcome, Prediction)
-        run = self.times.work / outcome.throughput_per_s
+        host = f"host {self.offers.provider[row]} {self.offers.instance[row] or ''}".rstrip()
+        run = (self.times.work / outcome.throughput_per_s).widened(host, self.times.host_sd)
         if self.times.spot[row]:
             run = run * self.times.duration.stops
         own = as_float(self.offers.preparation_s[row])
@@ -206,12 +210,12 @@ def _times(
     platforms, platform = platforms_of(offers, accelerators)
     outcomes = predict(workload, platforms)
     duration = Duration.of(request, assumptions)
-    work = workload.total_samples * request.jobs
+    work, host_sd = workload.total_samples * request.jobs, assumptions[OTHER_HOST].value
     speed, speed_sd = _speed(outcomes)
     spot, usual = offers.market.isin(("spot",)), np.isnan(offers.preparation_s)
     run_s = work / speed[platform]
     busy_s = run_s * np.where(spot, duration.stops.value, 1.0)
-    busy_sd = np.hypot(speed_sd[platform], np.where(spot, duration.stops.log_sd, 0.0))
+    busy_sd = np.hypot(np.hypot(speed_sd[platform], host_sd), np.where(spot, duration.stops.log_sd, 0.0))
     prepare_s = np.where(usual, duration.prepare.value, offers.preparation_s)
     prepare_sd = np.where(usual, duration.prepare.log_sd, 0.0)
     time_s = prepare_s + busy_s
@@ -220,6 +224,7 @@ def _times(
         outcomes=outcomes,
         platform=platform,
         work=work,
+        host_sd=host_sd,
         spot=spot,
         prepare_s=prepare_s,
         run_s=run_s,

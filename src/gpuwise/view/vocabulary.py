@@ -38,7 +38,7 @@ RULES = {
     "data_must_stay": N_("the data may not go there (--data-must-stay)"),
     "max_price": N_("dearer than --max-price"),
     "quota": N_("over your quota (--quota)"),
-    "memory": N_("the job does not fit in GPU memory"),
+    "does_not_fit": N_("the job does not fit in GPU memory"),
     "no_prediction": N_("no basis for a prediction"),
     "deadline": N_("takes longer than --deadline"),
     "budget": N_("costs more than --budget"),
