@@ -15,8 +15,8 @@ PAGE = Path(__file__).parent / "reference" / "commands.md"
 HEAD = """\
 # Commands and options
 
-This page is made from the request types in `gpuwise/request/types.py`. The same names stand in the `request` block of the
-JSON output. `gpuwise COMMAND --help` shows the same on a terminal. An option that takes a list can be given several
+This page is made from the request types in `gpuwise/request/types.py`. The same names stand in the `request` block of
+the JSON output. `gpuwise COMMAND --help` shows the same on a terminal. An option that takes a list can be given several
 times, or once with commas.
 
 How values are written, for every command:

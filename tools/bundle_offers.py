@@ -36,7 +36,7 @@ COLAB_USD_PER_UNIT = 9.99 / 100
 SAME_PRICE = 1e-3  # prices that differ by less are one price, rounded differently
 
 
-class Rejected(Exception):  # noqa: N818 - a decision about a row, not an error
+class Rejected(Exception):
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(reason)
         self.rule, self.reason = rule, reason

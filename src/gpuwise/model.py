@@ -381,7 +381,8 @@ class Ranking:
 
     frontier, own: every candidate on the frontier, every owned machine, whatever the limit.
     basis: the figure that sort, frontier and p_cheapest use: cost (billed alone) or share (at hours_per_month).
-    sources: key of a price source -> its title and address. counts: rule -> offers it excluded. funnel: offers left after each filter, in order. oldest, newest: price dates.
+    sources: key of a price source -> its title and address. counts: rule -> offers it excluded.
+    funnel: offers left after each filter, in order. oldest, newest: price dates.
     """
 
     as_of: date
