@@ -23,10 +23,12 @@ from gpuwise import errors
 from gpuwise.catalogue import as_days
 from gpuwise.model import Machine, Measurement, Ranking, Workload
 from gpuwise.rank import Quota
-from gpuwise.render.data import ranking_document
+from gpuwise.render.data import csv_text, ranking_document
 from gpuwise.request import RankRequest
 from gpuwise.store import package
 from gpuwise.store.tables import ALIASES, COLUMNS
+from gpuwise.view.page import Table
+from gpuwise.view.ranking import ranking_page
 from gpuwise.view.vocabulary import RULES
 
 ROOT = Path(__file__).parent.parent
@@ -154,6 +156,13 @@ def test_the_page_of_exclusions_names_every_rule_and_no_other() -> None:
 def test_every_exit_code_is_in_the_reference() -> None:
     codes = {e.exit_code for e in vars(errors).values() if isinstance(e, type) and issubclass(e, errors.GpuwiseError)}
     assert {f"| {code} |" for code in (codes | {0, 130})} <= set(re.findall(r"^\| \d+ \|", read("exit-codes.md"), re.M))
+
+
+def test_every_column_of_the_csv_of_rank_is_in_the_reference(ranking: Ranking) -> None:
+    blocks = ranking_page(ranking, RankRequest(workloads=("painter-heavy",))).blocks
+    header = csv_text(next(b for b in blocks if isinstance(b, Table))).splitlines()[0].split(",")
+    told = {word for row in re.findall(r"^\| (`.*?`) \|", read("csv.md"), re.M) for word in re.findall(r"`(\w+)`", row)}
+    assert {re.sub(r"_(low|high)$", "", column) for column in header} == told
 
 
 @pytest.mark.parametrize("column", COLUMNS)
