@@ -62,7 +62,7 @@ TEXT = (
 NUMBERS = (
     "accelerators", "nodes", "memory_gib", "vcpus", "host_memory_gib", "price_native", "price_usd_per_hour", "term_h",
     "upfront_usd", "billing_step_s", "billing_minimum_s", "preparation_s", "licence_usd_per_month", "vat_fraction",
-    "running_usd_per_hour",
+    "running_usd_per_hour", "price_log_sd",
 )  # fmt: skip
 DATES = ("observed", "withdrawn")
 
@@ -78,6 +78,7 @@ class Catalogue:
     price_state: listed, free (truly free), confirmed (the person vouches for an unusual price), unknown, minimum bid,
     incomplete (the host is billed apart) or suspect.
     running_usd_per_hour: the part of price_usd_per_hour that falls due only in busy hours (energy of an own machine).
+    price_log_sd: log standard deviation of the price that its owner's ranges leave, NaN where it is a quoted one.
     tax: net, gross or unknown; vat_fraction: contained in a gross price. ids: None if they are made on demand.
     rows: the rows' numbers in the catalogue they were taken from, None for 0…n−1.
     rejects: rows that could not be read, as messages with line, column and reason.
@@ -117,6 +118,7 @@ class Catalogue:
     licence_usd_per_month: NDArray[np.float64]
     vat_fraction: NDArray[np.float64]
     running_usd_per_hour: NDArray[np.float64]
+    price_log_sd: NDArray[np.float64]
     observed: NDArray[np.int32]
     withdrawn: NDArray[np.int32]
     ids: Coded | None = None

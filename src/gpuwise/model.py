@@ -74,8 +74,6 @@ class Platform:
     per_node: int = 1
     nodes: int = 1
     link: str | None = None
-    vcpus: int | None = None
-    memory_gib: Gib | None = None
 
     @property
     def accelerators(self) -> int:
@@ -176,7 +174,7 @@ class Machine:
 
     capex_usd: paid at purchase; residual_usd: worth at the end of life_years. power_w at the wall under load;
     pue: facility power / machine power; electricity_usd_per_kwh; hosting_usd_per_month and staff_usd_per_month.
-    discount_fraction: yearly cost of capital.
+    discount_fraction: yearly cost of capital. low, high: ends of the 80 % range of a figure, by its name.
     """
 
     name: str
@@ -191,6 +189,8 @@ class Machine:
     hosting_usd_per_month: float
     staff_usd_per_month: float
     discount_fraction: Fraction
+    low: Mapping[str, float] = field(default_factory=dict)
+    high: Mapping[str, float] = field(default_factory=dict)
     country: str | None = None
     example: bool = False
     observed: date | None = None
@@ -332,6 +332,7 @@ class Quotes:
 class Candidate:
     """One offer for one workload, priced. None has its reason under the same name in `reasons`.
 
+    price_usd_per_hour: what the bill is made of: the offer's price after tax and agreements, None if unknown.
     time_s: preparation + run + interruptions. wait_s: until the machine starts. cost_usd: billed for this job alone.
     cost_share_usd: the job's share when the machine is busy for the hours per month given.
     break_even_hours_per_month: busy hours at which a monthly machine costs what the cheapest hourly offer does.
@@ -342,6 +343,7 @@ class Candidate:
     offer: Offer
     workload: str
     prediction: Prediction
+    price_usd_per_hour: UsdPerHour | None = None
     time_s: Estimate
     wait_s: Estimate | None
     cost_usd: Estimate | None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import log
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +13,11 @@ from gpuwise.cost.annuity import (
     capital_recovery_factor,
     fixed_usd_per_month,
     owned_offers,
+    price_log_sd,
     running_usd_per_hour,
     sinking_fund_factor,
 )
+from gpuwise.estimate import Z80
 from gpuwise.model import Machine, Source
 
 RATES = st.one_of(st.just(0.0), st.floats(1e-16, 0.5))
@@ -48,3 +53,13 @@ def test_an_owned_machine_is_an_offer_that_is_never_free():
     offers = owned_offers([MACHINE])
     assert offers.offer(0).market == "owned"
     assert offers.price_usd_per_hour[0] == pytest.approx(550 / 730 + 0.30)
+
+
+def test_ranges_of_a_machines_figures_make_its_costs_interval():
+    assert price_log_sd(MACHINE) == 0
+    staff = replace(MACHINE, low={"staff_usd_per_month": 0.0}, high={"staff_usd_per_month": 400.0})
+    both = replace(staff, low=staff.low | {"life_years": 6.0}, high=staff.high | {"life_years": 4.0})
+    month = 550 + 0.30 * 730
+    assert price_log_sd(staff) == pytest.approx(log((month + 350) / (month - 50)) / (2 * Z80))
+    assert price_log_sd(both) > price_log_sd(staff)
+    assert owned_offers([staff]).price_log_sd[0] == price_log_sd(staff)

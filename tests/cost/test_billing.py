@@ -95,6 +95,29 @@ def test_committed_hours_cost_nothing_until_they_are_used_up():
     ]
 
 
+def test_a_licence_is_part_of_the_share_and_paid_hours_are_used_up_before_it():
+    monthly = make_terms(hours_per_month=365, market="dedicated", price_usd_per_hour=1.0, licence_usd_per_month=365)
+    assert share_usd(monthly, np.array([HOUR]))[0] == pytest.approx(2.0 + 1.0)
+    prepaid = make_terms(hours_per_month=365, market="reserved", term_h=8760, prepaid_h=10)
+    assert share_usd(prepaid, np.array([HOUR]))[0] == 0
+
+
+@pytest.mark.parametrize("step_s", [1, 3600])
+def test_paid_hours_that_end_inside_the_times_interval_leave_a_finite_slope(step_s):
+    agreed = make_terms(prepaid_h=1.0, billing_step_s=step_s)
+    slopes = elasticity(agreed, np.array([1.05 * HOUR]), np.array([0.2]))
+    assert np.isfinite(slopes).all()
+    assert elasticity(make_terms(prepaid_h=9.0), np.array([HOUR]), np.array([0.2]))[0] == 0
+
+
+def test_a_gross_price_of_known_rate_is_brought_to_the_persons_own_rate():
+    offers = from_rows(
+        "test", "1", [{"tax": "gross", "vat_fraction": 0.19}, {"tax": "gross"}, {"tax": "unknown"}, {"tax": "net"}]
+    )
+    assert tax_factor(offers, "gross", 0.25) == pytest.approx([1.25 / 1.19, 1.0, 1.0, 1.25])
+    assert tax_factor(offers, "net", None) == pytest.approx([1 / 1.19, 1.0, 1.0, 1.0])
+
+
 @pytest.mark.parametrize(
     ("mode", "vat", "expected"),
     [("gross", 0.19, (1.19, 1.10)), ("net", None, (1.00, 1.10 / 1.19))],

@@ -25,6 +25,7 @@ ASSUMPTIONS = {
         Assumption(name="preparation_s", value=1800, low=1200, high=2700, unit="s", source="test"),
         Assumption(name="spot_losses_per_hour", value=0.4, low=0.1, high=1.6, unit="1/h", source="test"),
         Assumption(name="checkpoint_interval_s", value=1800, low=None, high=None, unit="s", source="test"),
+        Assumption(name="checkpoint_s", value=30, low=None, high=None, unit="s", source="test"),
         Assumption(name="restart_s", value=600, low=None, high=None, unit="s", source="test"),
         Assumption(name="billing_step_s", value=3600, low=None, high=None, unit="s", source="test"),
         Assumption(name="noise_other_machine_log_sd", value=0.001, low=None, high=None, unit="1", source="test"),

@@ -38,7 +38,7 @@ def test_a_series_of_jobs_prepares_once_and_is_billed_as_one_stay():
 
 def test_a_spot_run_is_longer_by_its_expected_interruptions():
     spot = one(offer(gpu="h100", market="spot"))
-    expected = RUN_S * (1 + 0.4 * (900 + 600) / 3600)
+    expected = RUN_S * (1 + 30 / 1800 + 0.4 * (900 + 600) / 3600)
     assert spot.time_s.value == pytest.approx(1800 + expected)
     assert "spot_losses_per_hour" in dict(spot.time_s.spread)
     assert [x.kind for x in spot.cost.lines][:3] == ["preparation", "compute", "interruption"]
@@ -212,6 +212,38 @@ def test_agreements_change_the_bill_and_credits_are_shown_beside_it():
     assert aws.cost.credit_usd == 3.0
     assert gcp.cost.billed_usd == 0
     assert [x.kind for x in gcp.cost.lines] == ["committed hours"]
+
+
+def test_paid_hours_that_cover_part_of_the_run_give_a_finite_bill_and_honest_chances():
+    part = Discounts(commitments=[Commitment(scope=Scope(provider="aws"), left_h=5.5)])
+    result = ranking(offer("aws", "h100", 4.0), offer("gcp", "h100", 4.0), context={"discounts": part})
+    assert sum(c.p_cheapest for c in result.candidates) == pytest.approx(1)
+    aws = result.candidates[0].cost_usd.interval()
+    assert aws.low <= aws.value <= aws.high
+    assert aws.high > 0
+
+
+def test_an_agreed_price_has_not_aged_and_the_bill_names_the_agreement():
+    agreed = Discounts(rates=[Rate(scope=Scope(provider="aws"), price_usd_per_hour=1.0)])
+    candidate = one(offer("aws", "h100", 4.0, age_days=200), context={"discounts": agreed})
+    assert not [name for name, _ in candidate.cost_usd.spread if name.startswith("price age")]
+    assert {line.source for line in candidate.cost.lines} == {"discounts"}
+    assert candidate.price_usd_per_hour == 1.0
+    assert "your rate" in [str(m) for m in candidate.marks]
+
+
+def test_a_doubtful_deadline_is_told_with_its_chance():
+    result = ranking(offer(gpu="h100"), deadline_s=(1800 + RUN_S) * 1.02)
+    (warning,) = (str(w) for w in result.warnings)
+    assert "meets the deadline with a probability of 5" in warning
+    assert ranking(offer(gpu="h100"), deadline_s=1e6).warnings == ()
+
+
+def test_of_very_many_equal_offers_the_chance_is_not_said_rather_than_said_to_be_nothing():
+    rows = [offer(f"p{i}", "h100", 2.0) for i in range(310)]
+    chances = [c.p_cheapest for c in ranking(*rows, limit=None).candidates]
+    assert chances.count(None) == 10
+    assert all(c > 0 for c in chances if c is not None)
 
 
 def test_uc_087_the_budget_looks_at_the_gross_bill():

@@ -10,9 +10,11 @@ Test value: CRF(7 %, 25 a) = 0.08581 (PyPSA's annuity test), CRF(0 %, 5 a) = 0.2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import expm1, log1p
+from dataclasses import replace
+from math import expm1, hypot, log, log1p
 
 from gpuwise.catalogue import Catalogue, as_days, from_rows
+from gpuwise.estimate import Z80
 from gpuwise.model import Machine
 from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd, UsdPerHour
 
@@ -42,6 +44,23 @@ def running_usd_per_hour(machine: Machine) -> UsdPerHour:
     return machine.power_w / 1000 * machine.pue * machine.electricity_usd_per_kwh
 
 
+def price_log_sd(machine: Machine) -> float:
+    """Log standard deviation of a full month's cost: each figure moved over its own range, in quadrature."""
+
+    def month_usd(one: Machine) -> Usd:
+        return fixed_usd_per_month(one) + running_usd_per_hour(one) * HOURS_PER_MONTH
+
+    parts = []
+    for name in machine.low.keys() & machine.high.keys():
+        low, high = (month_usd(_with(machine, name, end[name])) for end in (machine.low, machine.high))
+        parts.append(log(high / low) / (2 * Z80))
+    return hypot(*parts)
+
+
+def _with(machine: Machine, name: str, value: float) -> Machine:
+    return replace(machine, **{name: value})  # type: ignore[arg-type]
+
+
 def owned_offers(machines: Sequence[Machine], name: str = "machines") -> Catalogue:
     """The machines as offers of the market `owned`: never free, without a bill for a single job."""
     return from_rows(name, name, [_row(m) for m in machines], ids=[f"owned/{m.name}" for m in machines])
@@ -54,6 +73,7 @@ def _row(machine: Machine) -> dict[str, object]:
         "accelerator": machine.accelerator, "accelerators": machine.accelerators, "nodes": 1, "host": "own",
         "availability": "available", "price_state": "listed", "currency": "USD", "price_unit": "month", "tax": "net",
         "price_native": fixed, "price_usd_per_hour": fixed / HOURS_PER_MONTH + running,
-        "running_usd_per_hour": running, "observed": as_days(machine.observed), "observed_precision": "day",
+        "running_usd_per_hour": running,
+        "price_log_sd": price_log_sd(machine), "observed": as_days(machine.observed), "observed_precision": "day",
         "quality": "example" if machine.example else "own", "source": machine.source.ref, "note": machine.note,
     }  # fmt: skip

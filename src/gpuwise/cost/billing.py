@@ -65,14 +65,17 @@ def terms(
     minimum = np.nan_to_num(offers.billing_minimum_s)
     committed = dedicated | reserved
     running = np.nan_to_num(offers.running_usd_per_hour)
+    licence = np.nan_to_num(offers.licence_usd_per_month) * np.nan_to_num(offers.nodes, nan=1.0)
     busy = np.nan if hours_per_month is None else HOURS_PER_MONTH / hours_per_month
     return Terms(
         price_usd_per_hour=price_usd_per_hour,
         step_s=np.where(committed, span, step),
         minimum_s=np.where(committed, span, minimum),
         committed=committed,
-        share_usd_per_hour=np.where(committed | owned, (price_usd_per_hour - running) * busy + running, np.nan),
-        licence_usd_per_month=np.nan_to_num(offers.licence_usd_per_month) * np.nan_to_num(offers.nodes, nan=1.0),
+        share_usd_per_hour=np.where(
+            committed | owned, (price_usd_per_hour - running + licence / HOURS_PER_MONTH) * busy + running, np.nan
+        ),
+        licence_usd_per_month=licence,
         prepaid_h=prepaid_h,
         billable=~owned,
     )
@@ -94,17 +97,23 @@ def bill_usd(terms: Terms, used_s: Floats) -> Floats:
 
 
 def share_usd(terms: Terms, used_s: Floats) -> Floats:
-    """The run's share of a monthly, reserved or owned machine at the hours a month asked about; NaN elsewhere."""
-    return used_s / SECONDS_PER_HOUR * terms.share_usd_per_hour
+    """The run's share of a monthly, reserved or owned machine at the hours a month asked about; NaN elsewhere.
+
+    Hours already paid for are used up first.
+    """
+    return np.maximum(used_s / SECONDS_PER_HOUR - terms.prepaid_h, 0.0) * terms.share_usd_per_hour
 
 
 def elasticity(terms: Terms, used_s: Floats, log_sd: Floats) -> Floats:
-    """d ln(bill) / d ln(use) over the 80 % range of use: 1 by the second, 0 while a month's rent covers both ends."""
-    width = np.maximum(log_sd, 1e-3)
-    ends = [bill_usd(terms, used_s * np.exp(sign * width)) for sign in (Z80, -Z80)]
+    """d ln(bill) / d ln(use) over the 80 % range of use: 1 by the second, 0 while a month's rent covers both ends.
+
+    Where hours already paid for cover the lower end, the slope is that of the upper half.
+    """
+    width = np.maximum(log_sd, 1e-3) * Z80
+    low, middle, high = (bill_usd(terms, used_s * np.exp(sign * width)) for sign in (-1, 0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.log(ends[0] / ends[1]) / (2 * Z80 * width)
-    return np.nan_to_num(slope)
+        slope = np.where(low > 0, np.log(high / low) / (2 * width), np.log(high / middle) / width)
+    return np.where(np.isfinite(slope), slope, 0.0)
 
 
 def bill_lines(terms: Terms, row: int, parts_s: dict[str, Seconds], source: str) -> tuple[CostLine, ...]:
@@ -136,13 +145,13 @@ def bill_lines(terms: Terms, row: int, parts_s: dict[str, Seconds], source: str)
 def tax_factor(offers: Catalogue, mode: str, vat_fraction: Fraction | None) -> Floats:
     """What each price is multiplied by to be net (`mode` net) or gross at the person's own rate (`mode` gross).
 
-    A gross price of unknown rate, or of unknown tax state, is left as it is (factor 1) and marked by `rank`.
+    A gross price of unknown rate, or of unknown tax state, is left as it is (factor 1); `rank` marks it.
     """
-    gross = offers.tax.isin(("gross",))
-    contained = np.where(gross, 1 + np.nan_to_num(offers.vat_fraction), 1.0)
+    known_gross = offers.tax.isin(("gross",)) & ~np.isnan(offers.vat_fraction)
+    to_net = np.where(known_gross, 1 / (1 + np.nan_to_num(offers.vat_fraction)), 1.0)
     if mode == "net":
-        return 1 / contained
-    return np.where(offers.tax.isin(("net",)), 1 + (vat_fraction or 0.0), 1.0)
+        return to_net
+    return np.where(known_gross | offers.tax.isin(("net",)), to_net * (1 + (vat_fraction or 0.0)), 1.0)
 
 
 def _line(kind: str, quantity: float, unit: str, unit_price_usd: float, source: str) -> CostLine:

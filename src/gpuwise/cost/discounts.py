@@ -88,6 +88,16 @@ class Discounts:
                 price[rows] = offers.price_usd_per_hour[rows] * (1 - rate.off_fraction)
         return price
 
+    def covered(self, offers: Catalogue, as_of: date) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Rows that a negotiated rate holds for; of these the rows of an agreed price, which cannot have aged; (n,)."""
+        rated, agreed = np.zeros((2, len(offers)), bool)
+        for rate in self.rates:
+            if _holds(rate.until, as_of):
+                rows = rate.scope.covers(offers)
+                rated |= rows
+                agreed = (agreed & ~rows) | (rows & (rate.price_usd_per_hour is not None))
+        return rated, agreed
+
     def committed_h(self, offers: Catalogue, as_of: date) -> NDArray[np.float64]:
         """Hours of every row that are paid for already, shape (n,)."""
         hours = np.zeros(len(offers))

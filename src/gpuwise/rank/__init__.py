@@ -18,6 +18,7 @@ from gpuwise.catalogue import NO_DATE, Catalogue, as_date
 from gpuwise.cost.billing import tax_factor
 from gpuwise.cost.discounts import Discounts
 from gpuwise.errors import Message
+from gpuwise.estimate import exact, probability_less
 from gpuwise.model import Accelerator, Assumptions, Ranking, Refusal, Workload
 from gpuwise.rank.pricing import Predict, Priced, Rows, price
 from gpuwise.rank.rules import Floats, GpuFilter, Mask, Quota, Rule, offer_rules, usual_prices
@@ -106,6 +107,9 @@ def _judge(
     return priced, sieve(offers, _outcome_rules(priced, request), workload.name)
 
 
+SURE = 0.9
+"""A deadline that is met less surely than this deserves a word (the upper end of the 80 % interval is at 0.9)."""
+
 PRICE_RULES = ("minimum_bid", "incomplete_price", "suspect_price", "unknown_price", "implausible_price")
 AGE_RULES = ("stale_price", "superseded")
 
@@ -113,7 +117,8 @@ AGE_RULES = ("stale_price", "superseded")
 def listed(offers: Catalogue, request: OfferFilters, context: Context, *, history: bool = False) -> Mask:
     """Rows that pass a request's filters, whatever is wrong with their price; history: old prices too."""
     aside = PRICE_RULES + (AGE_RULES if history else ())
-    rules = [r for r in _offer_rules(offers, offers.price_usd_per_hour, request, context) if r.name not in aside]
+    hourly = context.discounts.price_usd_per_hour(offers, context.as_of)
+    rules = [r for r in _offer_rules(offers, hourly, request, context) if r.name not in aside]
     return sieve(offers, rules).alive
 
 
@@ -155,21 +160,24 @@ def _outcome_rules(priced: Priced, request: RankRequest) -> list[Rule]:
             Rule(
                 name="deadline",
                 fails=priced.time_s > limit_s,
-                reason=lambda row: Message("it takes {hours:.1f} h", hours=float(hours[row])),
+                reason=lambda row: Message("it takes {hours:.2f} h", hours=float(hours[row])),
                 distance=hours,
-                change=lambda row: Message("--deadline {hours:.1f}h", hours=float(np.ceil(hours[row] * 10) / 10)),
+                change=lambda row: Message("--deadline {minutes:.0f}min", minutes=float(np.ceil(hours[row] * 60))),
             )
         )
     if (limit_usd := request.budget_usd) is not None:
+        bill = np.where(priced.terms.billable, priced.cost_usd, priced.share_usd)
         rules.append(
             Rule(
                 name="budget",
-                fails=priced.figure_usd > limit_usd,
-                reason=lambda row: Message("it costs {usd:.2f} USD", usd=float(priced.figure_usd[row])),
-                distance=priced.figure_usd,
-                change=lambda row: Message(
-                    "--budget {usd:.2f}", usd=float(np.ceil(priced.figure_usd[row] * 100) / 100)
+                fails=~(bill <= limit_usd),
+                reason=lambda row: (
+                    Message("it costs {usd:.2f} USD", usd=float(bill[row]))
+                    if bill[row] >= 0
+                    else Message("what it costs is not known; for an owned machine say --hours-per-month")
                 ),
+                distance=bill,
+                change=lambda row: Message("--budget {usd:.2f}USD", usd=float(np.ceil(bill[row] * 100) / 100)),
             )
         )
     return rules
@@ -178,5 +186,12 @@ def _outcome_rules(priced: Priced, request: RankRequest) -> list[Rule]:
 def _warnings(request: RankRequest, settled: Settled) -> Iterator[Message]:
     """What a reader should know before he trusts the first row."""
     for best in settled.candidates(1):
-        if request.deadline_s is not None and best.time_s.interval().high > request.deadline_s:
-            yield Message("{workload}: the first offer may miss the deadline", workload=best.workload)
+        if request.deadline_s is None:
+            continue
+        chance = probability_less(best.time_s, exact(request.deadline_s))
+        if chance < SURE:
+            yield Message(
+                "{workload}: the first offer meets the deadline with a probability of {percent:.0f} %",
+                workload=best.workload,
+                percent=100 * chance,
+            )

@@ -10,7 +10,7 @@ from math import exp, hypot, inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwise.catalogue import NO_DATE, Catalogue, as_days, as_float, as_int
+from gpuwise.catalogue import NO_DATE, Catalogue, as_days, as_float
 from gpuwise.cost.billing import Terms, bill_lines, bill_usd, elasticity, share_usd, terms
 from gpuwise.cost.discounts import Discounts
 from gpuwise.estimate import Z80, Estimate, total
@@ -37,16 +37,19 @@ class Duration:
 
     @staticmethod
     def of(request: RankRequest, assumptions: Assumptions) -> Duration:
-        """prepare: seconds before the first step; stops: factor on a spot run, 1 + losses/h · (interval/2 + restart).
+        """prepare: seconds before the first step; stops: factor on a spot run with a checkpoint of C every τ.
 
-        Half a checkpoint interval is lost at each interruption (J. Young, CACM 17(9) 1974, eq. 1).
+        1 + C/τ + losses/h · (τ/2 + restart): writing checkpoints, and at each loss half an interval and the restart
+        (J. Young, CACM 17(9) 1974, eq. 1). At τ = √(2·C·MTBF) the first two parts are equal.
         """
         if request.prepare_s is None:
             prepare = assumptions["preparation_s"].estimate
         else:
             prepare = Estimate(value=max(request.prepare_s, 1e-9), basis="quoted")
-        lost_h = (assumptions["checkpoint_interval_s"].value / 2 + assumptions["restart_s"].value) / SECONDS_PER_HOUR
-        stops = total((Estimate(value=1.0), assumptions["spot_losses_per_hour"].estimate * lost_h))
+        interval, restart = assumptions["checkpoint_interval_s"].value, assumptions["restart_s"].estimate
+        writing = assumptions["checkpoint_s"].estimate / interval
+        lost_h = total((Estimate(value=interval / 2), restart)) / SECONDS_PER_HOUR
+        stops = total((Estimate(value=1.0), writing, assumptions["spot_losses_per_hour"].estimate * lost_h))
         return Duration(prepare=prepare, stops=stops)
 
 
@@ -74,7 +77,8 @@ class Times:
 class Priced:
     """m offers with time and bill for one workload; arrays have shape (m,), NaN where there is no figure.
 
-    bill_slope: d ln bill / d ln time. figure_usd: what the ranking uses, with its log sd.
+    bill_slope: d ln bill / d ln time. figure_usd: what the ranking uses, with its log sd. rated: priced by a
+    negotiated rate.
     """
 
     offers: Catalogue
@@ -88,6 +92,7 @@ class Priced:
     figure_usd: Floats
     figure_sd: Floats
     price_sd: Floats
+    rated: Mask
     discounts: Discounts
 
     @property
@@ -116,7 +121,7 @@ class Priced:
     def cost(self, row: int) -> Estimate | None:
         """The gross bill of this job alone, in USD; None for a machine that sends none."""
         money = self._money(row, float(self.cost_usd[row]), float(self.bill_slope[row]))
-        return replace(money, bounds=self._bill_bounds(row)) if money and money.value else money
+        return None if money is None else replace(money, bounds=self._bill_bounds(row))
 
     def share(self, row: int) -> Estimate | None:
         return self._money(row, float(self.share_usd[row]), 1.0)
@@ -130,10 +135,12 @@ class Priced:
     def _bill_bounds(self, row: int) -> tuple[float, float]:
         """80 % bounds: the bill at both ends of the time's interval (it moves in steps), the price's error added."""
         one, time, middle = self.terms.row(row), self.time(row).interval(), float(self.cost_usd[row])
-        low, high = (float(bill_usd(one, np.array([used_s]))[0]) / middle for used_s in (time.low, time.high))
+        low, high = (float(bill_usd(one, np.array([used_s]))[0]) for used_s in (time.low, time.high))
         price = Z80 * float(self.price_sd[row])
-        below = hypot(log(low), price) if low else inf
-        return middle * exp(-below), middle * exp(hypot(log(high), price))
+        if middle == 0:
+            return 0.0, high * exp(price)
+        below = hypot(log(low / middle), price) if low else inf
+        return middle * exp(-below), middle * exp(hypot(log(high / middle), price))
 
     def _money(self, row: int, usd: float, slope: float) -> Estimate | None:
         if np.isnan(usd):
@@ -143,6 +150,8 @@ class Priced:
         time = self.time(row)
         spread = tuple((name, sd * slope) for name, sd in time.spread if sd * slope)
         name = f"price age {self.offers.provider[row]} {self.offers.accelerator[row]}"
+        if not np.isnan(self.offers.price_log_sd[row]):
+            name = f"own cost {self.offers.instance[row]}"
         price = Estimate(value=1.0, basis="quoted").widened(name, float(self.price_sd[row]))
         return Estimate(value=usd, spread=spread, basis=time.basis) * price
 
@@ -152,7 +161,8 @@ class Priced:
         parts = {"preparation": float(self.times.prepare_s[row]), "compute": run}
         if self.times.spot[row]:
             parts["interruption"] = run * stops
-        lines = bill_lines(self.terms, row, parts, self.offers.source[row] or self.offers.name)
+        source = "discounts" if self.rated[row] else self.offers.source[row] or self.offers.name
+        lines = bill_lines(self.terms, row, parts, source)
         gross = float(self.cost_usd[row])
         credit = self.discounts.credit_usd(self.offers.provider[row] or "", gross, self.as_of)
         return Cost(billed_usd=gross, lines=lines, credit_usd=credit)
@@ -179,7 +189,8 @@ def price(
         step_unknown_s=assumptions["billing_step_s"].value,
         hours_per_month=request.hours_per_month,
     )
-    price_sd = _price_sd(offers, assumptions, as_of)
+    rated, agreed = discounts.covered(offers, as_of)
+    price_sd = np.where(agreed, 0.0, _price_sd(offers, assumptions, as_of))
     cost = np.where(conditions.billable, bill_usd(conditions, times.time_s), np.nan)
     share = share_usd(conditions, times.time_s)
     slope = elasticity(conditions, times.time_s, times.time_sd)
@@ -195,6 +206,7 @@ def price(
         figure_usd=np.where(np.isnan(share), cost, share),
         figure_sd=np.hypot(times.time_sd * np.where(np.isnan(share), slope, 1.0), price_sd),
         price_sd=price_sd,
+        rated=rated,
         discounts=discounts,
     )
 
@@ -238,7 +250,7 @@ def platforms_of(offers: Catalogue, accelerators: Mapping[str, Accelerator]) -> 
     key = np.zeros(len(offers), np.int64)
     for text in (offers.accelerator, offers.link):
         key = key * (len(text.values) + 1) + text.codes + 1
-    for number in (offers.accelerators, offers.nodes, np.nan_to_num(offers.vcpus)):
+    for number in (offers.accelerators, offers.nodes):
         key = key * (int(number.max(initial=0)) + 1) + number.astype(np.int64)
     _, first, index = np.unique(key, return_index=True, return_inverse=True)
     return [_platform(offers, int(row), accelerators) for row in first], index
@@ -251,7 +263,6 @@ def _platform(offers: Catalogue, row: int, accelerators: Mapping[str, Accelerato
         per_node=int(offers.accelerators[row]),
         nodes=int(offers.nodes[row]),
         link=offers.link[row],
-        vcpus=as_int(offers.vcpus[row]),
     )
 
 
@@ -262,13 +273,14 @@ def _speed(outcomes: Sequence[Prediction | Refusal]) -> tuple[Floats, Floats]:
 
 
 def _price_sd(offers: Catalogue, assumptions: Assumptions, as_of: date) -> Floats:
-    """Log sd of a price for its age: a random walk, sd a root year · √years, the market's own rate where one is known.
+    """Log sd of a price: of its age (a random walk, sd a root year · √years, the market's own rate where one is known),
+    or what the owner's ranges leave of an owned machine's.
 
     Fitted on the bundled history of prices (docs/why/data.md). A price without a date counts as a year old.
     """
     general = assumptions[PRICE_AGE]
     rates = [assumptions.get(f"{PRICE_AGE}_{m.replace('-', '_')}", general).value for m in offers.market.values]
     years = np.maximum(as_days(as_of) - offers.observed, 0) / DAYS_PER_YEAR
-    return offers.market.lookup(rates, general.value, np.float64) * np.where(
-        offers.observed == NO_DATE, 1.0, np.sqrt(years)
-    )
+    aged = np.where(offers.observed == NO_DATE, 1.0, np.sqrt(years))
+    sd = offers.market.lookup(rates, general.value, np.float64) * aged
+    return np.where(np.isnan(offers.price_log_sd), sd, offers.price_log_sd)

@@ -21,6 +21,9 @@ from gpuwise.units import Range
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
+FRESH_DAYS = 7
+"""What was seen available longer ago says nothing about today."""
+
 IMPLAUSIBLE_FRACTION = 0.05
 """A price under this share of the usual price of the same accelerator is taken for an error (bid floor, wrong unit)."""
 
@@ -79,7 +82,7 @@ def offer_rules(
     """
     return [
         *_age_rules(offers, request, as_of),
-        *_price_rules(offers, price_usd_per_hour, usual_usd_per_hour),
+        *_price_rules(offers, price_usd_per_hour, usual_usd_per_hour, getattr(request, "sort", "") == "time"),
         *_state_rules(offers, request, as_of),
         *_gpu_rules(offers, gpu, memory_gib),
         *_text_rules(offers, request),
@@ -124,29 +127,37 @@ def _age_rules(offers: Catalogue, request: OfferFilters, as_of: date) -> list[Ru
 
 
 def _superseded(offers: Catalogue, known: Mask) -> Mask:
-    """Rows for which a newer row of the same offer exists among the `known` ones."""
+    """Rows for which a newer priced row of the same offer exists among the `known` ones.
+
+    Where no instance is named, machines that differ in vCPUs or host memory are different offers.
+    """
+    nameless = offers.instance.codes < 0
     key = np.zeros(len(offers), np.int64)
-    same = (offers.provider, offers.instance, offers.region, offers.market, offers.accelerator)
-    for column in same:
+    for column in (offers.provider, offers.instance, offers.region, offers.market, offers.accelerator):
         key = key * (len(column.values) + 1) + column.codes + 1
-    for number in (offers.accelerators * offers.nodes, np.nan_to_num(offers.term_h)):
-        _, codes = np.unique(number, return_inverse=True)
+    hosts = (np.where(nameless, column, np.nan) for column in (offers.vcpus, offers.host_memory_gib))
+    for number in (offers.accelerators * offers.nodes, offers.term_h, *hosts):
+        _, codes = np.unique(np.nan_to_num(number, nan=-1.0), return_inverse=True)
         key = key * (int(codes.max(initial=0)) + 1) + codes
-    _, group = np.unique(key, return_inverse=True)
-    newest = np.full(int(group.max(initial=-1)) + 1, NO_DATE, np.int64)
-    np.maximum.at(newest, group[known], offers.observed[known])
-    superseded: Mask = known & (offers.observed < newest[group])
+        _, key = np.unique(key, return_inverse=True)
+    priced = known & (offers.price_usd_per_hour >= 0)
+    newest = np.full(int(key.max(initial=-1)) + 1, NO_DATE, np.int64)
+    np.maximum.at(newest, key[priced], offers.observed[priced])
+    superseded: Mask = known & (offers.observed < newest[key])
     return superseded
 
 
-def _price_rules(offers: Catalogue, price: Floats, usual: Mapping[str, float]) -> list[Rule]:
+def _price_rules(offers: Catalogue, price: Floats, usual: Mapping[str, float], by_time: bool) -> list[Rule]:
+    """by_time: offers without a price stay, since what is asked for is speed."""
+
     def state(*names: str) -> Mask:
         return offers.price_state.isin(names)
 
     def reason(row: int) -> Message:
         return price_reason(offers.price_state[row])
 
-    per_device = price / (offers.accelerators * offers.nodes)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a row of no GPUs fails another rule
+        per_device = price / (offers.accelerators * offers.nodes)
     floor = IMPLAUSIBLE_FRACTION * offers.accelerator.lookup(
         [usual.get(a, np.nan) for a in offers.accelerator.values], np.nan, np.float64
     )
@@ -156,7 +167,7 @@ def _price_rules(offers: Catalogue, price: Floats, usual: Mapping[str, float]) -
         Rule(name="minimum_bid", fails=state("minimum bid"), reason=reason),
         Rule(name="incomplete_price", fails=state("incomplete"), reason=reason),
         Rule(name="suspect_price", fails=state("suspect"), reason=reason),
-        Rule(name="unknown_price", fails=~stated & ~(price > 0) & ~state("free"), reason=reason),
+        Rule(name="unknown_price", fails=~stated & ~(price > 0) & ~state("free") & (not by_time), reason=reason),
         Rule(
             name="implausible_price",
             fails=~vouched & ~stated & (per_device < floor),
@@ -183,11 +194,21 @@ def _state_rules(offers: Catalogue, request: OfferFilters, as_of: date) -> list[
         Rule(name="withdrawn", fails=gone, reason=lambda row: Message("the offer was withdrawn")),
     ]
     if request.startable:
+        age = as_days(as_of) - offers.observed
+        fresh = offers.market.isin(("owned",)) & ~offers.quality.isin(("example",))
+        fresh |= (offers.observed != NO_DATE) & (age <= FRESH_DAYS) & ~offers.market.isin(("owned",))
+
+        def unseen(row: int) -> Message:
+            state = offers.availability[row] or "unknown"
+            if state == "available" and not fresh[row]:
+                return Message("it was last seen available {days} days ago", days=int(age[row]))
+            return Message("available now: {state}", state=state)
+
         rules.append(
             Rule(
                 name="not_startable",
-                fails=~offers.availability.isin(("available",)),
-                reason=lambda row: Message("available now: {state}", state=offers.availability[row] or "unknown"),
+                fails=~(offers.availability.isin(("available",)) & fresh),
+                reason=unseen,
                 distance=np.zeros(len(offers)),
                 change=lambda row: Message("leave out --startable"),
             )
@@ -211,7 +232,7 @@ def _gpu_rules(offers: Catalogue, gpu: GpuFilter, memory_gib: Floats) -> list[Ru
                 fails=~np.logical_or.reduce(hits),
                 reason=lambda row: Message("the GPU is {gpu}", gpu=offers.accelerator[row] or "unknown"),
                 distance=np.zeros(len(offers)),
-                change=lambda row: Message("--gpu {gpu}", gpu=offers.accelerator[row]),
+                change=lambda row: Message("--gpu {gpu}", gpu=(offers.accelerator[row] or "").replace("|", ",")),
             )
         )
     if gpu.memory_gib:
@@ -333,7 +354,7 @@ def _limit_rules(offers: Catalogue, price: Floats, request: OfferFilters, quotas
                 fails=price > most,
                 reason=lambda row: Message("{price:.4g} USD an hour", price=float(price[row])),
                 distance=price,
-                change=lambda row: Message("--max-price {price:.4g}", price=_ceil(float(price[row]))),
+                change=lambda row: Message("--max-price {price:.4g}USD", price=_ceil(float(price[row]))),
             )
         )
     if quotas:

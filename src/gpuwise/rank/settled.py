@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuwise.catalogue import NO_DATE, Catalogue, as_days
+from gpuwise.catalogue import NO_DATE, Catalogue, as_days, as_float
 from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate, difference
 from gpuwise.model import Candidate, Offer, Prediction, Quotes
@@ -18,7 +18,7 @@ from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 OLD_PRICE_DAYS = 30
 """A price older than this is marked with its age beside its date."""
 CONTENDERS = 300
-"""So many offers at most are drawn for p_cheapest; the chance of the others is below what the draws resolve."""
+"""So many offers at most, the cheapest first, are drawn for p_cheapest; of others it is not said."""
 
 SORT_KEYS = ("cost", "time", "price", "p_cheapest")
 
@@ -70,11 +70,12 @@ class Settled:
         p = float(self.p_cheapest[row])
         reasons = {"wait_s": Message("no source states how long this offer makes you wait")}
         if np.isnan(p):
-            reasons["p_cheapest"] = Message("the offer stands apart from the others or has no cost to compare")
+            reasons["p_cheapest"] = Message("the offer stands apart, has no cost to compare, or too many cost the same")
         return Candidate(
             offer=offer,
             workload=self.priced.workload.name,
             prediction=prediction,
+            price_usd_per_hour=as_float(self.priced.terms.price_usd_per_hour[row]),
             time_s=self.priced.time(row),
             wait_s=None,
             cost_usd=_or(self.priced.cost(row), reasons, "cost_usd", _no_cost(offer)),
@@ -123,14 +124,19 @@ def _competes(priced: Priced, alive: Mask) -> Mask:
 
 
 def _chances(priced: Priced, competes: Mask) -> Floats:
-    """p_cheapest (m,): drawn for those whose 80 % interval reaches below every other's upper end, 0 for the rest."""
+    """p_cheapest (m,): drawn for those that could be the cheapest, 0 for the rest, NaN where it was not worked out.
+
+    An offer could be if its cost, two 80 % half-widths below, is under the least upper end of all intervals.
+    """
     chance = np.where(competes, 0.0, np.nan)
     if not competes.any():
         return chance
     low = np.where(competes, priced.figure_usd * np.exp(-2 * Z80 * priced.figure_sd), np.inf)
     high = np.where(competes, priced.figure_usd * np.exp(Z80 * priced.figure_sd), np.inf)
     contenders = np.flatnonzero(low <= high.min())
-    contenders = contenders[np.argsort(priced.figure_usd[contenders], kind="stable")][:CONTENDERS]
+    contenders = contenders[np.argsort(priced.figure_usd[contenders], kind="stable")]
+    chance[contenders[CONTENDERS:]] = np.nan
+    contenders = contenders[:CONTENDERS]
     figures = [priced.figure(int(row)) for row in contenders]
     chance[contenders] = p_cheapest([f for f in figures if f is not None])
     return chance
@@ -170,6 +176,7 @@ def _break_even(
         return None, reasons, name, Message("no on-demand offer with a bill is left to compare with")
     running = float(np.nan_to_num(priced.offers.running_usd_per_hour[row]))
     fixed = (float(priced.terms.price_usd_per_hour[row]) - running) * HOURS_PER_MONTH
+    fixed += float(priced.terms.licence_usd_per_month[row])
     time_h = priced.time(row) / SECONDS_PER_HOUR
     energy = time_h * running if running else None
     if energy is not None and energy.value >= reference.value:
@@ -198,6 +205,12 @@ def _marks(priced: Priced, row: int, offer: Offer) -> list[Message]:
         (offer.observed_precision == "not-before", Message("price date is the earliest possible")),
         (offer.observed_precision.startswith("not-after"), Message("price date is the latest possible")),
         (offers.tax[row] not in ("net", "gross"), Message("VAT not stated")),
+        (
+            offers.tax[row] == "gross" and bool(np.isnan(offers.vat_fraction[row])),
+            Message("VAT of unknown rate inside"),
+        ),
+        (bool(priced.rated[row]), Message("your rate")),
+        (offer.market == "spot", Message("spot losses as on AWS in 2022 and 2023: assumed")),
         (assumed_step, Message("billing by the hour assumed")),
         (offer.host == "peer", Message("private host")),
     ]

@@ -55,7 +55,10 @@ class Sieve:
         return tuple(steps)
 
     def relaxations(self, could_run: Callable[[Rows], Mask] | None) -> Iterator[Relaxation]:
-        """For each filter, the nearest offer that only it keeps out. could_run: which rows could run the job."""
+        """For each filter, the change that admits the nearest offer which only it keeps out, and how many it admits.
+
+        could_run: which rows could run the job.
+        """
         alone = self.failing.sum(axis=0, dtype=np.int32) == 1
         for rule, fails in zip(self.rules, self.failing, strict=True):
             if rule.distance is None or rule.change is None:
@@ -65,11 +68,11 @@ class Sieve:
             if could_run is not None and len(rows):
                 rows = rows[could_run(rows)]
             if len(rows):
-                row = int(rows[0])
-                admits = int((rule.distance[rows] <= rule.distance[row]).sum())
-                yield Relaxation(
-                    rule=rule.name, admits=admits, offer_id=self.offers.offer_id(row), change=rule.change(row)
-                )
+                change = rule.change(int(rows[0]))
+                nearest = rows[rule.distance[rows] <= rule.distance[rows[0]]]
+                admits = sum(rule.change(int(row)) == change for row in nearest)
+                offer_id = self.offers.offer_id(int(rows[0]))
+                yield Relaxation(rule=rule.name, admits=admits, offer_id=offer_id, change=change)
 
 
 def sieve(offers: Catalogue, rules: Sequence[Rule], workload: str | None = None) -> Sieve:

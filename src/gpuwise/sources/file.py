@@ -94,7 +94,7 @@ def machines(path: Path, facts: Facts) -> tuple[Machine, ...]:
 
 
 def _machine(document: Document, entry: Any, keys: Keys, facts: Facts) -> Machine:
-    aside = ("low", "high", "origin", "remark", "source")
+    aside = ("origin", "remark", "source")
     plain = {k: v for k, v in entry.items() if k not in aside} if isinstance(entry, dict) else entry
     machine = build(document, Machine, plain, keys, source={"kind": "quoted", "ref": document.name})
     if machine.residual_usd > machine.capex_usd:

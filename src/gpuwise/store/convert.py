@@ -53,7 +53,7 @@ def columns(sheet: Sheet, facts: Facts) -> dict[str, Any]:
     read["market"] = merged(read["market"], sheet.constant("on-demand"))
     read["nodes"] = np.where(np.isnan(read["nodes"]), 1.0, read["nodes"])
     read["vat_fraction"] = sheet.numbers("vat_fraction", most=1.0)
-    read["running_usd_per_hour"] = np.broadcast_to(np.nan, (sheet.rows,))
+    read |= {c: np.broadcast_to(np.nan, (sheet.rows,)) for c in ("running_usd_per_hour", "price_log_sd")}
     read |= _money(sheet, facts.fx, read["market"])
     read |= _gpus(sheet, facts, read["note"])
     read["country"] = merged(read["country"], _countries(read["provider"], read["region"], facts.countries))
