@@ -177,12 +177,22 @@ def test_two_charts_are_drawn_each_from_its_own_figures(ranking):
 
 def test_the_scripts_are_bundled_once_and_a_damaged_copy_is_made_anew(cache):
     first = vega.scripts()
-    (file,) = cache.glob("vega-*.js")
+    (file,) = cache.glob("scripts/vega-*.js")
     assert "</script" not in first
     kept = file.read_bytes()
     file.write_bytes(kept[:1000])
     assert vega.scripts() == first
     assert file.read_bytes() == kept
+
+
+def test_a_drawing_is_kept_and_a_damaged_one_is_drawn_anew(cache, ranking):
+    chart = next(b for b in ranking_page(ranking, REQUEST).blocks if isinstance(b, Chart))
+    first = vega.still(chart.spec, chart.alt)
+    (file,) = cache.glob("charts/*.svg")
+    assert first.startswith("<svg")
+    assert vega.still(chart.spec, chart.alt + "!") != first
+    file.write_bytes(b"<svg>nonsense")
+    assert vega.still(chart.spec, chart.alt) == first
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):

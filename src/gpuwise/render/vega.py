@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gpuwise.errors import InvalidInput
-from gpuwise.render import write_text
 from gpuwise.store import cache
 
 STILL_WIDTH = 860
@@ -65,47 +65,47 @@ def live(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def still(spec: Mapping[str, Any], alt: str) -> str:
-    """The chart as SVG, for a page without JavaScript, for paper, and until the live one is there."""
-    import vl_convert
+    """The chart as SVG, for a page without JavaScript, for paper, and until the live one is there.
 
+    Drawing takes most of a second, so the newest drawings are kept in the cache folder.
+    """
     drawn = {**spec, "width": STILL_WIDTH, "height": HEIGHT, "config": THEME, "description": alt}
-    return vl_convert.vegalite_to_svg(drawn)
+    entry = cache.key("svg", version("vl-convert-python"), json.dumps(drawn, sort_keys=True))
+
+    def draw() -> str:
+        import vl_convert
+
+        return vl_convert.vegalite_to_svg(drawn)
+
+    return _kept(cache.folder() / "charts" / f"{entry}.svg", draw)
 
 
 def scripts() -> str:
     """Vega, Vega-Lite and vega-embed as one script, safe to stand inside a page.
 
-    Bundling takes more than a second, so it is kept in the cache folder by version, with its own digest.
+    Bundling takes more than a second, so it is kept in the cache folder by version.
     """
-    import vl_convert
 
-    versions = (
-        vl_convert.get_vega_version(),
-        vl_convert.get_vegalite_versions()[-1],
-        vl_convert.get_vega_embed_version(),
-    )
-    path = cache.folder() / f"vega-{'-'.join(versions)}.js"
-    try:
-        digest, _, script = path.read_text(encoding="utf-8").partition("\n")
-    except OSError:
-        digest, script = "", ""
-    if digest == sha256(script):
-        return script
-    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    script = script.replace("</script", r"<\/script").replace("<!--", r"<\!--")
-    _keep(path, f"{sha256(script)}\n{script}")
-    return script
+    def bundle() -> str:
+        import vl_convert
+
+        script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        return script.replace("</script", r"<\/script").replace("<!--", r"<\!--")
+
+    return _kept(cache.folder() / "scripts" / f"vega-{version('vl-convert-python')}.js", bundle)
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    """What `make` gives, from the cache if it was made before. Where nothing can be kept, it takes its time again."""
+    body, _ = cache.load_bytes(path)
+    if body is not None:
+        return body.decode()
+    made = make()
+    if cache.save_bytes(path, made.encode()):
+        cache.prune(path.parent)
+    return made
 
 
 def sha256(text: str) -> str:
     """The digest as a content security policy writes it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _keep(path: Path, text: str) -> None:
-    """A cache that cannot be written is no error: the next report takes a second longer."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, text)
-    except (OSError, InvalidInput):
-        return

@@ -56,7 +56,7 @@ def cached(entry: str, make: Callable[[], Loaded]) -> Loaded:
         return found
     made = make()
     if save(path, made):
-        _prune(path.parent)
+        prune(path.parent)
     return Loaded(catalogue=made.catalogue, notes=made.notes + aside)
 
 
@@ -112,9 +112,10 @@ def _put_aside(path: Path) -> Message:
     return Message("the cached copy {file} is damaged: it was put aside and made anew", file=path.name)
 
 
-def _prune(entries: Path) -> None:
+def prune(entries: Path) -> None:
+    """Leave the newest entries of a folder."""
     try:
-        oldest = sorted(entries.glob("*.npz"), key=lambda p: p.stat().st_mtime)[:-KEPT_ENTRIES]
+        oldest = sorted(entries.glob("*"), key=lambda p: p.stat().st_mtime)[:-KEPT_ENTRIES]
         for path in oldest:
             path.unlink(missing_ok=True)
     except OSError:
