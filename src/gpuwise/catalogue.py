@@ -130,7 +130,10 @@ class Catalogue:
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Catalogue:
         """The same catalogue with only these rows."""
-        columns: dict[str, Any] = {c: _take(getattr(self, c), rows) for c in (*TEXT, *NUMBERS, *DATES)}
+        count = int(rows.sum()) if rows.dtype == np.bool_ else len(rows)
+        if rows.dtype == np.bool_ and count == len(self):
+            return self
+        columns: dict[str, Any] = {c: _take(getattr(self, c), rows, count) for c in (*TEXT, *NUMBERS, *DATES)}
         numbers = np.arange(len(self)) if self.rows is None else self.rows
         return replace(self, **columns, ids=None if self.ids is None else self.ids.take(rows), rows=numbers[rows])
 
@@ -230,8 +233,13 @@ def as_days(day: date | None) -> int:
     return NO_DATE if day is None else (day - EPOCH).days
 
 
-def _take(column: Coded | NDArray[Any], rows: NDArray[Any]) -> Coded | NDArray[Any]:
-    return column.take(rows) if isinstance(column, Coded) else column[rows]
+def _take(column: Coded | NDArray[Any], rows: NDArray[Any], count: int) -> Coded | NDArray[Any]:
+    """The rows of one column; a column that holds one value only (stride 0) stays as small as it is."""
+    if isinstance(column, Coded):
+        return Coded(cast("NDArray[np.int32]", _take(column.codes, rows, count)), column.values)
+    if len(column) and column.strides == (0,):
+        return np.broadcast_to(column[0], (count,))
+    return np.asarray(column[rows])
 
 
 def _join_coded(columns: Sequence[Coded]) -> Coded:
