@@ -29,7 +29,7 @@ How values are written, for every command:
 | fraction | `19 %` or `0.19` |
 | memory | `80GB` one size, `80GB..` at least, `24GB..48GB` from to, `..24GB` at most |
 | number of GPUs | `1` exactly one, `4..` at least four, `1..8` from one to eight |
-| GPU name | `H100-SXM`, `A100-80GB:8` (eight of them) |
+| GPU name | `H100-SXM`, `A100-80GB:8` (eight of them; `8xA100-80GB` says the same) |
 """
 
 

@@ -19,7 +19,7 @@ from gpuwise.request import RankRequest
 
 PICTURE = Path(__file__).parent / "rank.svg"
 DAY = date(2026, 11, 30)
-WIDTH, LINES, ROWS = 112, 26, 9
+WIDTH, LINES, ROWS = 120, 26, 9
 FONT_FROM_ELSEWHERE = re.compile(r"\s*@font-face \{.*?\}\n", re.S)
 
 

@@ -27,6 +27,7 @@ from gpuwise.errors import (
     NothingFeasible,
     UnknownName,
 )
+from gpuwise.locale import available
 from gpuwise.model import Ranking
 from gpuwise.render.data import ranking_document
 from gpuwise.request import RankRequest, options
@@ -144,6 +145,12 @@ def test_every_example_of_the_help_runs(world: World, example: str, tmp_path: Pa
     assert len(world.asked) == 1
 
 
+@EVERY
+def test_the_help_offers_the_languages_that_there_are_and_no_other(world: World, verb: str) -> None:
+    shown = " ".join(run(world, verb, "--help").stdout.split())
+    assert f"Language of the answer. One of {', '.join(available())}." in shown
+
+
 def test_version_names_the_code_and_the_data(world: World, monkeypatch: Any) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda name: "9.9")
     assert run(world, "--version").stdout == "gpuwise 9.9, data 2026.11.30\n"
@@ -226,6 +233,12 @@ def test_uc_124_an_answer_without_rows_is_valid_json_and_ends_with_3() -> None:
     assert json.loads(result.stdout)["result"]["candidates"] == []
     assert json.loads(result.stdout)["result"]["excluded_by_rule"] == {"budget": 214}
     assert result.stderr.startswith("gpuwise: ")
+
+
+def test_an_answer_that_is_no_is_one_short_line_on_standard_error() -> None:
+    result = run(World(Reply(make_ranking(()), exit_code=3)), "rank", "a")
+    assert result.stderr == "gpuwise: No offer passes the filters.\n"
+    assert "Where should" in result.stdout
 
 
 def test_an_answer_without_rows_still_shows_its_page() -> None:
@@ -319,6 +332,10 @@ def assert_one_error(result: Result, code: int, *words: str) -> None:
         (["rank", "a", "--budget", "--csv"], ["--budget", "needs a value", "--csv"]),
         (["rank", "a", "--html", "--csv"], ["--html", "needs a value", "--csv"]),
         (["rank", "a", "--startable=yes"], ["--startable"]),
+        (["rank", "a", "--foo"], ["--foo", "gpuwise rank --help"]),
+        (["rank", "a", "--html", ""], ["--html", "empty"]),
+        (["rank", "a", "--request", " "], ["--request", "empty"]),
+        (["rank", "a", "--width", ""], ["--width", "empty"]),
         (["rank", "a", "--deadline", "3"], ["--deadline", '"3"', "no unit"]),
         (["rank", "a", "--epochs", "-5"], ["--epochs", "-5"]),
         (["rank", "a", "--gpu", "80GB..", "--gpu", "..24GB"], ["--gpu", "80GB..,..24GB"]),
@@ -451,6 +468,32 @@ def test_a_wish_that_no_offer_meets_ends_with_3_and_says_what_would_let_one_in()
     assert answer["excluded_by_rule"]["deadline"] > 0
     assert "deadline" in [r["rule"] for r in answer["relaxations"]]
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--data-must-stay", "on-premises"], 3),
+        (["--data-must-stay", "on-premises", "--hours-per-month", "400"], 0),
+        (["--budget", "0USD"], 3),
+    ],
+)
+def test_owned_machines_alone_are_an_answer_only_where_they_can_be_ranked(options: list[str], code: int) -> None:
+    result = run_real("rank", "painter-heavy", *options)
+    assert result.exit_code == code
+    assert result.stdout.startswith("Where should painter-heavy run?")
+    assert len(result.stderr.splitlines()) == (1 if code else 0)
+
+
+def test_a_gpu_of_several_variants_is_explained_with_evidence_and_offers_for_each() -> None:
+    result = run_real("explain", "painter-heavy", "--on", "2xA100-80GB", "--json")
+    answer = json.loads(result.stdout)["result"]
+    assert len(answer["predictions"]) == 2
+    assert {c["offer"]["accelerators"] for c in answer["offers"]} == {2}
+    assert len(answer["offers"]) == 5
+    page = run_real("explain", "painter-heavy", "--on", "2xA100-80GB").stdout
+    assert page.count("The evidence for 2 × A100") == 2
+    assert "The cheapest offers with it" in page
 
 
 @pytest.mark.parametrize(

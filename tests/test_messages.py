@@ -28,7 +28,7 @@ from tests.test_view import EURO, fleet
 
 PACKAGE = Path(__file__).parent.parent / "src" / "gpuwise"
 TECHNICAL = re.compile(
-    r"datum\.|isValid\(|font|sans-serif|var\(--|window\.|^'none'$|has no form|has no block|^billing step$|&lt;"
+    r"datum\.|isValid\(|font|sans-serif|var\(--|window\.|^'none'$|has no form|has no block|^billing step$|&lt;|<a href"
 )
 """Words for Vega, CSS, HTML and programmers."""
 

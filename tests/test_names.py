@@ -381,6 +381,25 @@ def test_a_request_takes_a_name_with_a_number_of_gpus():
     assert chosen.notes == ()
 
 
+@pytest.mark.parametrize(
+    "text", ["8xH100-SXM", "8 × H100 SXM5 80 GB", "8 X h100 sxm", "H100-SXMx8", "H100 SXM5 80 GB × 8", "H100-SXM:8"]
+)
+def test_a_number_of_times_a_name_is_a_name_with_a_number(text):
+    chosen = resolve_request(INDEX, text)
+    assert (chosen.ids, chosen.count) == (("h100-sxm5-80gb",), units.Range(low=8, high=8, kind="count"))
+
+
+@pytest.mark.parametrize("text", ["1x8", "x8", "8x", "0xH100", "T4x", "A100X", "8xH10", "2xT4:4", "RX 580", "rtx999"])
+def test_uc_077_what_only_looks_like_a_number_of_times_a_name_is_refused(text):
+    with pytest.raises(UnknownName):
+        resolve_request(INDEX, text)
+
+
+def test_a_name_that_holds_an_x_and_a_number_stays_a_name():
+    chosen = resolve_request(INDEX, "GTX 1080 Ti")
+    assert (chosen.ids, chosen.count) == (("gtx-1080-ti",), None)
+
+
 def test_a_request_takes_ranges_of_memory_and_of_counts():
     assert resolve_request(INDEX, "80GB..").memory == units.Range(low=80, high=None, kind="memory")
     assert resolve_request(INDEX, "1..8").count == units.Range(low=1, high=8, kind="count")

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any, get_args
 
 import pytest
+from babel import Locale
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,8 @@ from gpuwise.request import (
     options,
     parse,
 )
+from gpuwise.request.places import countries, country
+from gpuwise.request.wishes import USED_BY
 
 TYPES = {verb: getattr(request, f"{verb.capitalize()}Request") for verb in VERBS}
 EVERY_OPTION = [(verb, option) for verb, kind in TYPES.items() for option in options(kind).values()]
@@ -114,6 +117,9 @@ def test_the_questions_of_the_program_are_those_of_the_request_types() -> None:
         ({"epochs": 2.5}, "epochs", 2.5),
         ({"batch": 64}, "batch", 64),
         ({"tax": "gross", "vat": "19 %"}, "vat_fraction", 0.19),
+        ({"tax": "gross", "vat": "0.19"}, "vat_fraction", 0.19),
+        ({"tax": "gross", "vat": "100%"}, "vat_fraction", 1.0),
+        ({"hours-per-month": "730 h"}, "hours_per_month", 730.0),
         ({"hours-per-month": "400"}, "hours_per_month", 400.0),
         ({"gpu": "H100-SXM, A100-80GB:8"}, "gpu", ("H100-SXM", "A100-80GB:8")),
         ({"gpu": ["H100-SXM,T4", "80GB.."]}, "gpu", ("H100-SXM", "T4", "80GB..")),
@@ -182,6 +188,7 @@ def test_numbers_of_toml_and_texts_of_a_command_line_are_read_alike(
         ({"market": "spott"}, ["--market", "spott", "on-demand"]),
         ({"precision": "fp99"}, ["--precision", "fp99", "amp"]),
         ({"data-must-stay": "Germany"}, ["--data-must-stay", "Germany", "country code"]),
+        ({"data-must-stay": "on premise"}, ["--data-must-stay", "on premise", "country code"]),
         ({"currency": "€"}, ["--currency", "€"]),
         ({"startable": "perhaps"}, ["--startable", "perhaps"]),
         ({"gpu": ""}, ["--gpu", "empty"]),
@@ -197,6 +204,29 @@ def test_a_bad_value_is_refused_with_option_value_rule_and_what_to_do(
     error = refusal(RankRequest, workloads="painter-heavy", **said)
     assert [w for w in words if w not in str(error.message)] == []
     assert str(error.hint)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem", "hint"),
+    [
+        ({"limit": "0"}, "above 0", "1 or more, or all"),
+        ({"jobs": "0"}, "above 0", "whole number from 1 up"),
+        ({"jobs": "1.5"}, "whole", "whole number from 1 up"),
+        ({"samples": "79,433"}, '"79,433" may be 79433 or 79.433.', "without a sign between thousands"),
+        ({"budget": "1,000USD"}, '"1,000" may be 1000 or 1.', "without a sign between thousands"),
+        ({"hours-per-month": "nan"}, "not a number of hours", "400"),
+        ({"hours-per-month": "800"}, "730 hours of a month", "up to 730"),
+        ({"hours-per-month": "40 d"}, "730 hours of a month", "up to 730"),
+        ({"vat": "19", "tax": "gross"}, "no per cent sign", '"19 %"'),
+        ({"vat": "1", "tax": "gross"}, "no per cent sign", '"1 %"'),
+        ({"vat": "0.51", "tax": "gross"}, "no per cent sign", "0.19"),
+    ],
+)
+def test_a_hint_fits_the_option(said: dict[str, object], problem: str, hint: str) -> None:
+    error = refusal(RankRequest, workloads="painter-heavy", **said)
+    assert problem in str(error.message)
+    assert hint in str(error.hint)
+    assert "column" not in str(error)
 
 
 def test_an_error_says_where_it_was_said() -> None:
@@ -215,6 +245,28 @@ def test_a_mistyped_choice_names_the_nearest() -> None:
     error = refusal(RankRequest, workloads="painter-heavy", market="on-demnd")
     assert isinstance(error, UnknownName)
     assert error.nearest[0] == "on-demand"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("Germany", "DE"), ("UK", "GB"), ("uk", "GB"), ("D", "DE"), ("Untied States", "US"), ("Europe", "EU")],
+)
+def test_a_country_by_name_is_refused_with_the_code_that_is_meant(written: str, meant: str) -> None:
+    error = refusal(RankRequest, workloads="painter-heavy", **{"data-must-stay": written})
+    assert isinstance(error, UnknownName)
+    assert error.nearest == (meant,)
+    assert f"Did you mean {meant} (" in str(error.hint)
+
+
+def test_the_countries_are_those_of_iso_3166() -> None:
+    others = {"AC", "CP", "CQ", "DG", "EA", "EZ", "IC", "QO", "TA", "UN", "XA", "XB", "XK", "ZZ"}  # CLDR's own
+    known = {code for code in Locale("en").territories if len(code) == 2 and code.isalpha()}
+    assert set(countries()) == known - others
+
+
+@pytest.mark.parametrize("code", ["de", " DE ", "eu", "na"])
+def test_a_country_code_is_read_in_any_case(code: str) -> None:
+    assert country(code) == code.strip().upper()
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -277,6 +329,36 @@ def test_a_sequence_and_an_image_exclude_each_other_in_describe() -> None:
 )
 def test_data_asks_for_as_many_names_as_the_action_needs(action: str, names: list[str]) -> None:
     assert f"data {action}" in str(refusal(DataRequest, action=action, names=names).message)
+
+
+@pytest.mark.parametrize(
+    ("action", "names", "said"),
+    [
+        ("check", [], {"gpu": "T4"}),
+        ("refresh", [], {"max-age": "90"}),
+        ("show", ["verda"], {"provider": "verda"}),
+        ("show", ["verda"], {"by": "gpu"}),
+        ("diff", ["a", "b"], {"offers": "a.csv"}),
+        ("check", [], {"currency": "EUR"}),
+    ],
+)
+def test_data_refuses_an_option_that_its_action_does_not_look_at(
+    action: str, names: list[str], said: dict[str, object]
+) -> None:
+    error = refusal(DataRequest, action=action, names=names, **said)
+    assert f"has no meaning with data {action}" in str(error.message)
+    assert "data list" in str(error.hint)
+
+
+def test_every_option_of_data_is_used_by_some_action() -> None:
+    fields = {o.field for o in options(DataRequest).values() if not o.positional}
+    assert frozenset().union(*USED_BY.values()) == fields
+    assert set(USED_BY) == set(CHOICES["action"])
+
+
+@pytest.mark.parametrize(("action", "example"), [("show", "data show p2.xlarge"), ("diff", "data diff 2026-01-01")])
+def test_the_example_of_an_action_is_its_own(action: str, example: str) -> None:
+    assert example in str(refusal(DataRequest, action=action).hint)
 
 
 def test_data_counts_only_in_a_list() -> None:

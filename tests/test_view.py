@@ -97,6 +97,8 @@ def test_money_shows_enough_digits_to_be_checked(usd, words):
 )
 def test_a_probability_never_claims_to_be_sure(p, words):
     assert figures.chance(p) == words
+    said = words.replace("<", "less than ").replace(">", "more than ")
+    assert figures.chance_in_words(p) == said
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,8 @@ def test_the_answer_comes_first_with_cost_time_date_and_its_chance(ranking):
     assert isinstance(page.blocks[0], Text)
     assert answers(page) == [
         "Cheapest: vast rtx-4090 host, 1 × RTX 4090, 3.23 USD (2.79 to 3.74) in 9 h 30 min, price of 2026-06-15. "
-        "It really is the cheapest with a probability of 87 %.",
+        "Of the offers ranked it is the cheapest with a probability of 87 %, at prices as old as stated; "
+        "its own price is 168 days old.",
         "Fastest: coreweave 8x H100, 8 × H100 SXM5 80 GB, 16.0 USD (14.7 to 17.4) in 52 min, price of 2026-06-15.",
     ]
 
@@ -160,7 +163,7 @@ def test_one_offer_that_is_both_says_so_once():
 
 def test_without_a_known_cost_nothing_is_called_cheapest():
     page = ranking_page(one_row(make_offer("a", "b", "a10", 1, None)), REQUEST)
-    assert answers(page) == ["No offer that passes the filters has a cost that is known."]
+    assert answers(page) == ["Only offers without a cost of their own pass the filters: on-demand."]
     assert not [b for b in page.blocks if isinstance(b, Chart)]
 
 
@@ -203,7 +206,7 @@ def test_free_tiers_and_owned_examples_are_labelled(ranking):
 def test_a_hint_on_the_cost_shows_the_bill_and_what_makes_it_uncertain(ranking):
     found = table(ranking_page(ranking, REQUEST))
     place = [c.key for c in found.columns].index("cost_usd")
-    assert found.rows[0][place].title == "preparation 0.40 h, compute 9.10 h; speed of rtx-4090 12 %"
+    assert found.rows[0][place].title == "preparation 0.40 h, compute 9.10 h; 80 % factors: speed of rtx-4090 ×/÷ 1.16"
 
 
 def test_an_exact_figure_says_so(ranking):
@@ -215,7 +218,7 @@ def test_an_exact_figure_says_so(ranking):
 def test_uc_066_a_marketplace_shows_lowest_median_and_highest_price_with_its_number_of_offers(ranking):
     found = table(ranking_page(ranking, REQUEST))
     place = [c.key for c in found.columns].index("price_usd_per_hour")
-    assert found.rows[0][place].note == "0.29–0.41–1.10, 4 offers"
+    assert found.rows[0][place].note == "4 offers at 0.29–0.41–1.10"
     assert column(found, "observed")[:2] == ["2026-06-15", "after 2026-06-15"]
 
 
@@ -248,6 +251,9 @@ def test_several_workloads_share_one_table_with_their_accuracy():
     assert page.title == "Where should painter-heavy, painter-light run?"
     assert column(table(page), "workload") == ["painter-heavy", "painter-light"]
     assert column(table(page), "accuracy_fraction") == ["unknown", "81.2"]
+    unmeasured = ranking_page(make_ranking(rows, workloads=(JOB, replace(light, accuracy_fraction=None))), REQUEST)
+    assert "The accuracy of these jobs is unknown: nobody has measured it." in table(unmeasured).sentences()
+    assert "Accuracy, %" not in heads(table(unmeasured))
     assert [text.split(".")[0] for text in answers(page)] == ["painter-heavy", "painter-light"]
     assert {p["workload"] for p in chart(page).spec["data"]["values"]} == {"painter-heavy", "painter-light"}
 
@@ -444,6 +450,21 @@ def test_uc_067_an_offer_that_is_gone_is_said_to_be_no_longer_offered():
     assert column(table(page, "Changes"), "change_fraction") == ["–", "-20.0 %"]
 
 
+def test_a_comparison_names_the_gpus_and_says_what_its_limit_cut():
+    changes = [Change(before=make_offer(f"p{i}", "X", "a10", 2, 2.10), after=None) for i in range(5)]
+    found = table(changes_page("March", "April", changes, limit=2), "Changes")
+    assert column(found, "accelerator") == ["2 × A10", "2 × A10"]
+    assert found.notes == ("2 of 5 changes; all of them: --limit all",)
+    assert table(changes_page("March", "April", changes), "Changes").notes == ()
+
+
+def test_a_provider_is_shown_by_its_offers_and_not_by_the_first_of_their_gpus():
+    page = name_page("AWS", [make_offer("aws", "p4d", "a100-sxm4-40gb", 8, 32.77)] * 2, [])
+    assert page.title == "What does aws offer?"
+    assert answers(page) == ["aws is a provider; of its offers the 2 seen last stand below."]
+    assert len(table(page, "Offers of aws").rows) == 2
+
+
 def test_reserved_offers_show_their_term_and_what_is_paid_at_once():
     offer = make_offer(
         "a", "b", "a10", 1, 1.80, market="reserved", price_unit="term", term_h=8760.0, upfront_usd=15_768.0
@@ -451,7 +472,7 @@ def test_reserved_offers_show_their_term_and_what_is_paid_at_once():
     found = table(ranking_page(one_row(offer), REQUEST))
     (row,) = found.rows
     cells = dict(zip([c.key for c in found.columns], row, strict=True))
-    assert (cells["market"].shown, cells["market"].note) == ("reserved", "12 mo")
+    assert (cells["market"].shown, cells["market"].value) == ("reserved, 12 mo", "reserved")
     assert (cells["price_usd_per_hour"].shown, cells["price_usd_per_hour"].note) == (
         "15,768.00 /12 mo",
         "15,768.00 at once",
@@ -508,7 +529,7 @@ def test_a_remark_that_another_cell_tells_is_not_repeated():
     place = [c.key for c in found.columns].index("provider")
     assert found.rows[0][place].note == "sold out"
     assert found.rows[0][place].title == "GPU variant not stated; private host; sold out"
-    assert "community: on machines of private hosts." in found.notes
+    assert "community: on machines of private hosts." in found.sentences()
 
 
 def test_a_hint_names_the_largest_errors_and_counts_the_others():
@@ -516,4 +537,5 @@ def test_a_hint_names_the_largest_errors_and_counts_the_others():
         (name, sd) for name, sd in zip(("a", "b", "c", "d", "e", "preparation_s"), (1, 2, 3, 4, 5, 60), strict=True)
     )
     estimate = Estimate(value=1.0, spread=tuple((name, sd / 100) for name, sd in spread))
-    assert figures.budget(estimate) == "time to prepare 82 %, e 5 %, d 4 %, c 3 %, 2 smaller ones"
+    said = "80 % factors: time to prepare ×/÷ 2.16, e ×/÷ 1.07, d ×/÷ 1.05, c ×/÷ 1.04, 2 smaller ones"
+    assert figures.budget(estimate) == said

@@ -33,6 +33,8 @@ VARIANT = re.compile(
     r"(?<=-)(nova|atlas|orion|x-series|yotta|classic|production|prototyping|bare-metal|high-freq|cc)(?=-)"
 )
 COLAB_USD_PER_UNIT = 9.99 / 100
+PER_GPU = "per-GPU price"
+SOLD_WHOLE = frozenset({"aws", "azure"})  # providers that rent out machines of named sizes and never a part of one
 SAME_PRICE = 1e-3  # prices that differ by less are one price, rounded differently
 
 
@@ -44,10 +46,11 @@ class Rejected(Exception):
 
 def build(source: Path, accelerators: Mapping[str, Row]) -> tuple[list[Row], list[Row]]:
     """Every usable row of offers.csv in our columns, and the others as rows of left_out.csv."""
-    tables = _Tables(source, accelerators)
+    found = read(source / "prices" / "offers.csv")
+    tables = _Tables(source, accelerators, found)
     kept: list[Row] = []
     left_out: list[Row] = []
-    for line, old in enumerate(read(source / "prices" / "offers.csv"), start=2):
+    for line, old in enumerate(found, start=2):
         row = tables.translated(old)
         try:
             tables.check(old, row)
@@ -62,7 +65,7 @@ def build(source: Path, accelerators: Mapping[str, Row]) -> tuple[list[Row], lis
 class _Tables:
     """The look-up tables of tools/facts and the accelerators, as dictionaries."""
 
-    def __init__(self, source: Path, accelerators: Mapping[str, Row]) -> None:
+    def __init__(self, source: Path, accelerators: Mapping[str, Row], found: Sequence[Row]) -> None:
         self.accelerators = accelerators
         self.providers = {r["provider"]: r for r in fact("providers")}
         self.countries = {(r["provider"], r["region"]): r["country"] for r in fact("regions")}
@@ -73,6 +76,15 @@ class _Tables:
         self.remarks = fact("notes")
         (fx,) = (r for r in read(source / "prices" / "fx.csv") if r["from"] == "EUR")
         self.usd_per_eur = float(fx["rate"])
+        self.devices = self._devices(found)
+
+    def _devices(self, found: Sequence[Row]) -> dict[tuple[str, str], float]:
+        """(provider, instance) -> GPUs of the machine, where the rows that price it whole agree on it."""
+        counts: dict[tuple[str, str], set[float]] = {}
+        for old in found:
+            if old["instance"] and old["gpu_count"] and PER_GPU not in old["notes"]:
+                counts.setdefault((old["provider"], self._instance(old)), set()).add(float(old["gpu_count"]))
+        return {name: count.pop() for name, count in counts.items() if len(count) == 1}
 
     def translated(self, old: Row) -> Row:
         """The row in our columns, before anything is judged."""
@@ -109,6 +121,9 @@ class _Tables:
             "note": self._note(old),
         }
         self._fix(old, row)
+        if _part_of_a_machine(old) and (devices := self.devices.get((old["provider"], row["instance"]), 1.0)) > 1:
+            _whole_node(row, devices)
+            row["note"] = row["note"].replace("price of one GPU", "the source prices one GPU of the machine")
         row["price_usd_per_hour"] = self._usd_per_hour(old, row)
         row["id"] = _identity(row, old)
         return row
@@ -131,6 +146,9 @@ class _Tables:
             raise Rejected("count_missing", "the source does not say how many GPUs, or less than one, the price buys")
         if not row["price"]:
             raise Rejected("price_missing", "the source gives no price")
+        if _part_of_a_machine(old) and (old["provider"], row["instance"]) not in self.devices:
+            raise Rejected("machine_unknown", "the price of one GPU where only machines are sold, and no row says how "
+                           "many GPUs this one has")  # fmt: skip
 
     def _named(self, old: Row) -> Row | None:
         """The rule of gpu_names.csv for this spelling, the most special first."""
@@ -206,6 +224,11 @@ class _Tables:
             units = float(old["price_native"])
             row["price"], row["currency"] = number(units * COLAB_USD_PER_UNIT, 6), "USD"
             row["note"] = f"{units:g} compute units an hour; {row['note']}"
+
+
+def _part_of_a_machine(old: Row) -> bool:
+    """Is it the price of one GPU of a machine that nobody can rent in parts?"""
+    return PER_GPU in old["notes"] and old["provider"] in SOLD_WHOLE
 
 
 def _whole_node(row: Row, devices: float) -> None:

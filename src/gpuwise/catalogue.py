@@ -65,6 +65,11 @@ NUMBERS = (
     "running_usd_per_hour", "price_log_sd",
 )  # fmt: skip
 DATES = ("observed", "withdrawn")
+_PLAIN = (
+    "memory_gib", "host_memory_gib", "price_native", "term_h", "upfront_usd", "billing_step_s", "billing_minimum_s",
+    "preparation_s", "licence_usd_per_month", "vat_fraction", "running_usd_per_hour", "price_log_sd",
+)  # fmt: skip
+"""Numbers that an `Offer` has as they are, NaN as None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -148,6 +153,7 @@ class Catalogue:
     def offer(self, row: int) -> Offer:
         """The row as an object, each missing figure None."""
         price = as_float(self.price_usd_per_hour[row])
+        figures: dict[str, Any] = {c: as_float(getattr(self, c)[row]) for c in _PLAIN}
         reasons = {} if price is not None else {"price_usd_per_hour": price_reason(self.price_state[row])}
         return Offer(
             id=self.offer_id(row),
@@ -158,26 +164,24 @@ class Catalogue:
             market=cast(Market, self.market[row]),
             accelerator=self.accelerator[row] or "unknown",
             accelerators=int(self.accelerators[row] * self.nodes[row]),
-            memory_gib=as_float(self.memory_gib[row]),
             vcpus=as_int(self.vcpus[row]),
-            host_memory_gib=as_float(self.host_memory_gib[row]),
             link=self.link[row],
             host=cast(Host, self.host[row] or "unknown"),
             availability=cast(Availability, self.availability[row] or "unknown"),
             price_usd_per_hour=price,
-            price_native=as_float(self.price_native[row]),
             currency=self.currency[row] or "USD",
             price_unit=cast(PriceUnit, self.price_unit[row] or "hour"),
-            term_h=as_float(self.term_h[row]),
-            upfront_usd=as_float(self.upfront_usd[row]),
-            billing_step_s=as_float(self.billing_step_s[row]),
-            billing_minimum_s=as_float(self.billing_minimum_s[row]),
             observed=as_date(self.observed[row]),
             observed_precision=self.observed_precision[row] or "day",
             quality=self.quality[row] or "unknown",
+            nodes=int(self.nodes[row]),
+            price_state=self.price_state[row] or "unknown",
+            tax=self.tax[row] or "unknown",
+            withdrawn=as_date(self.withdrawn[row]),
             source=Source(kind="quoted", ref=self.source[row] or self.name),
             note=self.note[row] or "",
             reasons=reasons,
+            **figures,
         )
 
 

@@ -148,12 +148,21 @@ def sound_cells(tables: Tables, today: date) -> Iterator[Finding]:
 
 
 def accelerator_known(tables: Tables, today: date) -> Iterator[Finding]:
+    """Every accelerator is one of accelerators.csv, and an offer says how many it has."""
+    for row in tables.get("offers", ()):
+        if not _number(row["accelerators"]) >= 1:
+            message = Message("the source does not say how many accelerators there are")
+            yield _finding("offers", row["id"], "accelerator_known", message)
     known = {row["id"] for row in tables.get("accelerators", ())}
     for table in ("offers", "throughput", "spot"):
         for row in tables.get(table, ()):
             for card in row["accelerator"].split("|"):
                 if card not in known:
-                    message = Message("no accelerator has the id {id!r}", id=card)
+                    message = (
+                        Message("no accelerator has the id {id!r}", id=card)
+                        if card
+                        else Message("the source does not say which accelerator it is")
+                    )
                     yield _finding(table, _key(table, row), "accelerator_known", message)
 
 
@@ -291,11 +300,11 @@ RULES: tuple[Rule, ...] = (
 LIVE_RULES: tuple[Rule, ...] = (
     known_words, accelerator_known, price_positive, spot_at_most_on_demand, price_in_band, not_in_future,
 )  # fmt: skip
-"""What an offer fetched today must pass beside the bundled ones."""
+"""What an offer fetched today, or written by a person, must pass beside the bundled ones."""
 
 
 def check_live(offers: Sequence[Row], bundled: Tables, today: date) -> list[Finding]:
-    """Objections to offers fetched today, each judged in the company of the bundled ones."""
+    """Objections to offers that are not bundled, each judged in the company of the bundled ones."""
     tables = {"accelerators": bundled["accelerators"], "offers": [*bundled["offers"], *offers]}
     ids = {row["id"] for row in offers}
     return [f for rule in LIVE_RULES for f in rule(tables, today) if f.table == "offers" and f.row in ids]
@@ -316,8 +325,9 @@ def _resources(package: Mapping[str, object]) -> Sequence[Mapping[str, object]]:
 
 
 def _listed(offers: Sequence[Row]) -> list[Row]:
-    """Offers with a price that can be used."""
-    return [row for row in offers if row["price_state"] == "listed" and _number(row["price_usd_per_hour"]) > 0]
+    """Offers with a price that can be used, of a known number of devices."""
+    return [row for row in offers if row["price_state"] == "listed" and _number(row["price_usd_per_hour"]) > 0
+            and _number(row["accelerators"]) > 0]  # fmt: skip
 
 
 def _per_device(row: Row) -> float:

@@ -14,7 +14,18 @@ from typing import Literal
 
 from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate, Interval
-from gpuwise.units import Fraction, GbPerSecond, Gib, Hours, Seconds, Tflops, Usd, UsdPerHour, Watts
+from gpuwise.units import (
+    HOURS_PER_MONTH,
+    Fraction,
+    GbPerSecond,
+    Gib,
+    Hours,
+    Seconds,
+    Tflops,
+    Usd,
+    UsdPerHour,
+    Watts,
+)
 
 Market = Literal["on-demand", "spot", "reserved", "dedicated", "community", "free", "owned"]
 Precision = Literal["fp32", "tf32", "amp", "amp_bf16", "bf16", "fp8"]
@@ -235,8 +246,9 @@ class Offer:
     """One thing that can be rented or owned, with the day on which its price was seen. See `catalogue` for columns.
 
     price_usd_per_hour: of the whole instance; None with reasons["price_usd_per_hour"]. memory_gib: nominal, per GPU.
-    accelerator: one id, or ids joined by "|" where the variant is unknown. term_h: length of a commitment.
-    upfront_usd: paid at once. billing_step_s, billing_minimum_s: None where the provider's rule is unknown.
+    accelerator: one id, or ids joined by "|" where the variant is unknown. accelerators: of all `nodes` together.
+    term_h: length of a commitment. upfront_usd: paid at once. running_usd_per_hour: part of the price that falls due
+    only in busy hours. billing_step_s, billing_minimum_s: None where the provider's rule is unknown.
     """
 
     id: str
@@ -265,8 +277,28 @@ class Offer:
     observed_precision: str
     quality: str
     source: Source
+    nodes: int = 1
+    price_state: str = "listed"
+    tax: str = "unknown"
+    vat_fraction: Fraction | None = None
+    running_usd_per_hour: UsdPerHour | None = None
+    price_log_sd: float | None = None
+    preparation_s: Seconds | None = None
+    licence_usd_per_month: Usd | None = None
+    withdrawn: date | None = None
     note: str = ""
     reasons: Mapping[str, Message] = field(default_factory=dict)
+
+    @property
+    def usd_per_unit(self) -> float | None:
+        """USD for one unit of `currency`, as this price was converted; None in USD, and without a price."""
+        if self.currency == "USD" or not self.price_native or not self.price_usd_per_hour:
+            return None
+        if self.price_unit == "term":
+            return self.price_usd_per_hour * (self.term_h or 0.0) / self.price_native
+        advance = self.upfront_usd / self.term_h if self.upfront_usd and self.term_h else 0.0
+        hourly = self.price_usd_per_hour - advance - (self.running_usd_per_hour or 0.0)
+        return hourly * (HOURS_PER_MONTH if self.price_unit == "month" else 1.0) / self.price_native
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,7 @@ SUFFIXES: Mapping[str, str] = {
     "_m": "10^6",
     "_per_s": "samples a second",
     "_per_parameter": "bytes a parameter",
+    "_log_sd": "1 (standard deviation of a natural logarithm)",
 }
 """Endings of the names of number fields, and the unit that each stands for. The longest that fits holds."""
 

@@ -12,6 +12,10 @@ from typing import Any, get_args
 from gpuwise.errors import InvalidInput, Message, UnknownName
 from gpuwise.model import Precision, Source, Workload
 
+FAMILIES = (
+    "cnn", "cnn-detection", "transformer", "hybrid", "mlp", "conv1d", "recurrent", "speech", "recommendation",
+)  # fmt: skip
+"""What limits a network of each kind is alike, so the same ratio between two devices should hold within it."""
 OVERRIDES = {
     "batch": "batch_per_accelerator",
     "epochs": "epochs",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,16 +97,51 @@ def test_without_javascript_the_answer_the_picture_and_the_table_are_there(visit
         assert page.locator("tbody tr").count() == 8 + 4 + 1
 
 
-@pytest.mark.parametrize("width", [1400, 800, 390])
+@pytest.mark.parametrize("width", [1400, 1000, 800, 390])
 @pytest.mark.parametrize("script", [True, False])
 def test_the_page_never_scrolls_sideways_and_wide_tables_do_so_in_their_own_box(visit, width, script):
     with visit(width=width, script=script) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         picture = page.locator(".plot > div").bounding_box()
         assert 0 < picture["width"] <= width
-        if width == 390:
+        if width == 1000:
             box = page.locator(".scroll").first
             assert box.evaluate("b => b.scrollWidth > b.clientWidth")
+
+
+@pytest.mark.parametrize("width", [1400, 800, 390])
+@pytest.mark.parametrize("script", [True, False])
+def test_what_decides_is_in_sight_at_any_width(visit, width, script):
+    with visit(width=width, script=script) as page:
+        row = page.locator("table").first.locator("tbody tr").first
+        assert row.locator("th").inner_text() == "1 × RTX 4090"
+        for key in ("Time, h", "Cost, USD", "P(cheapest)", "Price, USD", "Price seen"):
+            box = row.locator(f"[data-label='{key}']").bounding_box()
+            assert box["width"] > 0
+            assert box["x"] + box["width"] <= width
+        if width < 1000:
+            assert page.locator(".scroll").first.evaluate("b => b.scrollWidth <= b.clientWidth")
+
+
+def test_on_a_phone_each_figure_has_its_label_and_its_interval(visit):
+    with visit(width=390) as page:
+        cell = page.locator("table").first.locator("tbody tr").first.locator("[data-label='Time, h']")
+        label, span = (
+            cell.evaluate("(e, p) => getComputedStyle(e, p).content", f"::{side}") for side in ("before", "after")
+        )
+        assert (label, span) == ('"Time, h"', '"8.20–11.01"')
+
+
+def test_addresses_are_links_that_tell_nobody_where_one_comes_from(visit, tmp_path):
+    page = ranking_page(
+        replace(small_ranking(), sources={"S06": "GPU prices, https://example.org/a_(b)?c=1&d."}), REQUEST
+    )
+    file = tmp_path / "links.html"
+    write_text(file, html(page))
+    with visit(file) as opened:
+        link = opened.locator("dd a").first
+        assert link.get_attribute("href") == "https://example.org/a_(b)?c=1&d"
+        assert link.get_attribute("rel") == "noopener noreferrer"
 
 
 def test_dark_and_light_change_paper_ink_and_picture(visit):
@@ -122,7 +158,7 @@ def test_dark_and_light_change_paper_ink_and_picture(visit):
 def test_a_click_on_a_head_sorts_by_full_values_and_unknown_ones_stay_last(visit):
     with visit() as page:
         head = page.locator("th[data-key=cost_usd]").first
-        providers = page.locator("table").first.locator("tbody th")
+        providers = page.locator("table").first.locator("tbody .name:nth-child(3)")
         head.locator("button").click()
         assert head.get_attribute("aria-sort") == "ascending"
         assert providers.all_inner_texts()[0] == "vast"

@@ -93,7 +93,39 @@ def test_history_is_kept_and_five_markets_are_fresh(tables: Tables) -> None:
     assert {"on-demand", "spot", "reserved", "dedicated", "community"} <= {r["market"] for r in offers}
 
 
-@pytest.mark.parametrize("rule", ["suspect", "share_alike", "slice", "modified_card", "count_missing", "estimated"])
+def test_a_machine_has_one_number_of_gpus_whatever_its_price_was_quoted_for(tables: Tables) -> None:
+    to_choose = {("gcp", "n1-highmem-8"), ("gcp", "n1-highmem-16")}  # GPUs are added to these
+    counts: dict[tuple[str, str], set[str]] = {}
+    for row in tables["offers"]:
+        if any(sign.isdigit() for sign in row["instance"]):
+            counts.setdefault((row["provider"], row["instance"]), set()).add(row["accelerators"])
+    assert {name for name, found in counts.items() if len(found) > 1} == to_choose
+    assert counts["azure", "Standard_ND40rs_v2"] == {"8"}
+
+
+def test_no_part_of_a_machine_that_is_sold_whole_is_offered(tables: Tables) -> None:
+    named = [r for r in tables["offers"] if r["provider"] in ("aws", "azure") and "one GPU" in r["note"]]
+    assert named
+    assert all(any(sign.isdigit() for sign in r["instance"]) and "family" not in r["instance"] for r in named)
+
+
+def test_a_card_that_its_source_calls_by_another_form_says_so(tables: Tables) -> None:
+    rows = [r for r in tables["offers"] if "calls the card SXM4" in r["note"]]
+    assert {(r["instance"], r["accelerator"]) for r in rows} == {("Standard_NC24ads_A100_v4", "a100-pcie-80gb")}
+    assert len(rows) == 3
+
+
+def test_a_tesla_m60_of_8_gb_is_half_a_board(tables: Tables) -> None:
+    rows = [r for r in tables["offers"] if r["provider"] == "aws" and r["instance"].startswith("g3.")]
+    assert {(r["accelerator"], r["memory_gib"]) for r in rows} == {("m60-half", "8")}
+
+
+RULES_OF_ROWS_LEFT_OUT = (
+    "suspect", "share_alike", "slice", "modified_card", "count_missing", "estimated", "machine_unknown",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES_OF_ROWS_LEFT_OUT)
 def test_rows_that_are_left_out_are_named_with_their_rule(tables: Tables, rule: str) -> None:
     rows = [r for r in tables["left_out"] if r["rule"] == rule]
     assert rows

@@ -25,12 +25,12 @@ from gpuwise.view.page import Cell, Column, Table
 
 REQUEST = RankRequest(workloads=("painter-heavy",))
 HEADER = (
-    "on_frontier,workload,offer_id,provider,instance,accelerators,accelerator,market,accuracy_fraction,"
-    "throughput_per_s,throughput_per_s_low,throughput_per_s_high,time_s,time_s_low,time_s_high,"
+    "on_frontier,workload,offer_id,accelerators,accelerator,provider,market,accuracy_fraction,"
+    "throughput_per_s,throughput_per_s_low,throughput_per_s_high,time_s,time_s_low,time_s_high,p_in_time,"
     "wait_s,wait_s_low,wait_s_high,cost_usd,cost_usd_low,cost_usd_high,"
-    "cost_share_usd,cost_share_usd_low,cost_share_usd_high,p_cheapest,price_usd_per_hour,"
+    "cost_share_usd,cost_share_usd_low,cost_share_usd_high,p_cheapest,price_usd_per_hour,listed_usd_per_hour,observed,"
     "break_even_hours_per_month,break_even_hours_per_month_low,break_even_hours_per_month_high,"
-    "observed,region,country,availability,source,method,remarks,unknown"
+    "instance,region,country,availability,source,method,remarks,unknown"
 )
 
 
@@ -54,6 +54,7 @@ def rows(text: str) -> list[dict[str, str]]:
 def test_the_json_of_one_candidate_is_the_one_agreed_on(ranking, golden):
     one = replace(ranking, candidates=ranking.candidates[:1])
     candidate = strict(json_text(ranking_document(one, REQUEST)))["result"]["candidates"][0]
+    golden("offer.json", json_text(candidate.pop("offer")))
     golden("candidate.json", json_text(candidate))
 
 
@@ -69,6 +70,7 @@ def test_the_envelope_says_what_was_asked_of_which_data_and_when(ranking):
         {
             "offer_id": "azure/NC6/us-east-1/on-demand/2020-01-05#3",
             "workload": None,
+            "workload_reason": "left out for every workload",
             "rule": "stale_price",
             "reason": "the price of 2020-01-05 is 2521 days old",
         }
@@ -139,7 +141,7 @@ def test_uc_124_an_empty_list_is_valid_json_and_valid_csv():
     empty = make_ranking((), total_offers=0)
     assert strict(json_text(ranking_document(empty, REQUEST)))["result"]["candidates"] == []
     assert rows(csv_text(table(empty))) == []
-    assert markdown(table(empty)).startswith("| ★ | Provider |")
+    assert markdown(table(empty)).startswith("| ★ | GPUs | Provider |")
 
 
 def test_uc_085_csv_and_json_hold_the_full_value_and_the_table_rounds():

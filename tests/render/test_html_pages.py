@@ -14,7 +14,7 @@ from tests.pages import make_candidate, make_offer, make_ranking
 
 from gpuwise import locale
 from gpuwise.render import vega
-from gpuwise.render.html import embedded, html
+from gpuwise.render.html import embedded, html, linked
 from gpuwise.request import RankRequest
 from gpuwise.view.page import Caution, Cell, Chart, Column, Fact, Facts, Page, Table, Text
 from gpuwise.view.ranking import ranking_page
@@ -111,11 +111,26 @@ def test_the_policy_lets_nothing_in_but_the_scripts_and_the_style_of_the_page(re
 
 
 def test_nothing_is_asked_of_another_host(report):
-    for _tag, attributes in Elements(report).found:
+    """A link is followed only by a person."""
+    for tag, attributes in Elements(report).found:
         for name in ("src", "href", "action", "srcset", "data"):
-            assert (attributes.get(name) or "data:").startswith(("data:", "#"))
+            assert tag == "a" or (attributes.get(name) or "data:").startswith(("data:", "#"))
         assert not {n for n in attributes if n.startswith("on")}
         assert "style" not in attributes
+
+
+@pytest.mark.parametrize(
+    ("text", "markup"),
+    [
+        ("no address", "no address"),
+        ("see https://a.org/x, or", 'see <a href="https://a.org/x" rel="noopener noreferrer">https://a.org/x</a>, or'),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+        ("<b>&", "&lt;b&gt;&amp;"),
+        ('https://a.org/"><script>', '<a href="https://a.org/" rel="noopener noreferrer">https://a.org/</a>&#34;&gt;&lt;script&gt;'),
+    ],
+)  # fmt: skip
+def test_an_address_becomes_a_link_and_the_rest_stays_text(text, markup):
+    assert str(linked(text)) == markup
 
 
 def test_the_document_states_its_charset_first_and_its_language(report):

@@ -37,9 +37,9 @@ def test_no_line_is_wider_than_the_console(page, width):
 @pytest.mark.parametrize("width", [120, 80, 50])
 def test_what_does_not_fit_is_left_out_as_a_whole_and_named(page, width):
     shown = text(page, width=width)
-    head = next(line for line in shown.splitlines() if line.startswith("★ "))
+    head = shown[shown.index("Offers\n") : shown.index("───")]
     named = re.search(r"Not shown at this width: (.*?)\.", shown, re.DOTALL).group(1)
-    for title in ("Region", "Break-even"):
+    for title in ("Region", "Instance"):
         assert title not in head
         assert title in named
     for title in ("Provider", "GPUs", "Time", "Cost"):
@@ -51,14 +51,48 @@ def test_what_does_not_fit_is_left_out_as_a_whole_and_named(page, width):
 def test_no_word_of_the_table_is_broken(page, width):
     def words(columns: int) -> set[str]:
         shown = text(page, width=columns)
-        return set(shown[shown.index("★  ") : shown.index("★ on the frontier")].replace("─", "").split())
+        table = shown[shown.index("Offers\n") : shown.index("★ on the frontier")]
+        return {word.strip("(),") for word in table.replace("─", "").split()}
 
     assert words(width) <= words(400)
 
 
-def test_remarks_stand_below_the_provider_at_any_width(page):
+def test_remarks_stand_on_one_line_below_their_row_at_any_width(page):
     for width in (160, 80):
-        assert re.search(r"^ +own machine.*\n +example$", text(page, width=width), re.MULTILINE)
+        assert re.search(r"own machine.*(\n.*)?\n   example$", text(page, width=width), re.MULTILINE)
+
+
+@pytest.mark.parametrize("width", [120, 100])
+def test_time_cost_chance_price_and_its_date_are_there_at_100_columns(page, width):
+    shown = text(page, width=width)
+    head = shown[shown.index("Offers\n") : shown.index("───")]
+    for title in ("Time", "Cost", "P(cheapest)", "Price, USD", "Price seen", "Market"):
+        assert title in head
+
+
+@pytest.mark.parametrize("width", [120, 80, 60, 40, 24])
+def test_the_legend_explains_what_is_shown_and_nothing_else(page, width):
+    shown = text(page, width=width)
+    head = shown[shown.index("Offers\n") : shown.index("───")]
+    assert ("P(cheapest): how likely" in shown.replace("\n", " ")) == ("P(cheapest)" in head)
+    assert ("Ranges are 80 % intervals" in shown) == ("8.20–11.01" in shown)
+
+
+def test_where_few_offers_name_an_instance_it_stands_beside_the_provider(ranking):
+    rows = tuple(make_candidate(make_offer(f"p{i}", "big.1" if i == 0 else "", "a10", 1, 0.5), 9.0) for i in range(3))
+    page = ranking_page(make_ranking(rows), REQUEST)
+    assert "p0 big.1" in text(page, width=160)
+    assert "Instance" not in text(page, width=160)
+
+
+def test_counts_stay_beside_a_long_reason_on_a_narrow_console():
+    columns = (Column(key="n", title="Rows", kind="number"), Column(key="why", title="Reason"))
+    table = Table(title="Left out", columns=columns, rows=((Cell(shown="1,012"), Cell(shown="word " * 60)),))
+    assert "1,012  word word" in text(Page(title="x", blocks=(table,)), width=40)
+
+
+def test_a_number_is_not_parted_from_its_gigabytes(page):
+    assert not re.search(r"^ *GB\b", text(page, width=60), re.MULTILINE)
 
 
 def test_figures_and_their_intervals_stand_below_each_other(page):

@@ -59,3 +59,10 @@ def test_uc_121_paths_in_any_script_are_written(tmp_path):
     folder.mkdir(parents=True)
     write_text(folder / "ставка.html", "ü € 🎨")
     assert (folder / "ставка.html").read_bytes() == "ü € 🎨".encode()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_full_disk_is_answered_by_making_room():
+    with pytest.raises(InvalidInput, match="cannot write /dev/full") as error:
+        write_text("/dev/full", "x")
+    assert "Make room" in str(error.value.hint)

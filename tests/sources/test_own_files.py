@@ -12,17 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from gpuwise.catalogue import from_rows
+from gpuwise.cost.discounts import Discounts
 from gpuwise.errors import DataError
 from gpuwise.model import Source
+from gpuwise.render.toml import workload_toml
 from gpuwise.sources import file
 from gpuwise.store import package
 from gpuwise.store.facts import Facts
+from gpuwise.workloads import FAMILIES
 
 TODAY = date(2026, 11, 30)
+MEASURED = ("resnet50", "bert_base_squad", "mine-too")
 
 WORKLOAD = """
 name = "mine"
-family = "vision"
+family = "cnn"
 gmacs = 4.1
 activations_m = 11.1
 parameters_m = 25.6
@@ -78,7 +83,7 @@ Written = Callable[[str, str], Path]
 
 
 def test_a_workload_is_read_and_what_it_leaves_out_is_named_as_assumed(written: Written) -> None:
-    workload = file.workload(written("w.toml", WORKLOAD))
+    workload = file.workload(written("w.toml", WORKLOAD), MEASURED)
     assert (workload.name, workload.title, workload.total_samples) == ("mine", "mine", 3000)
     assert workload.source == Source(kind="quoted", ref="w.toml")
     assert set(workload.assumed) == {"state_bytes_per_parameter"}
@@ -88,7 +93,7 @@ def test_a_workload_is_read_and_what_it_leaves_out_is_named_as_assumed(written: 
 
 def test_a_workload_without_name_is_called_like_its_file(written: Written) -> None:
     text = "[workload]\n" + WORKLOAD.replace('name = "mine"', "") + 'nearest = ["resnet50"]\naccuracy_fraction = 0.7\n'
-    workload = file.workload(written("night-watch.toml", text))
+    workload = file.workload(written("night-watch.toml", text), MEASURED)
     assert (workload.name, workload.nearest, workload.accuracy_fraction) == ("night-watch", ("resnet50",), 0.7)
     assert workload.reasons == {}
 
@@ -106,6 +111,19 @@ def test_a_workload_without_name_is_called_like_its_file(written: Written) -> No
         ("gmacs = 4.1", "gmacs = inf", "line 4: gmacs is inf"),
         ('precision = "amp"', 'precision = "fp12"', "line 8: precision is refused .*fp32"),
         ("epochs = 3", "epochs = 3\naccuracy_fraction = 76", "accuracy_fraction is 76: a share is at most 1"),
+        ('family = "cnn"', 'family = "cnnn"', r'line 3: family is "cnnn", which nobody knows here\. Did you mean cnn'),
+        ('family = "cnn"', 'family = "vision"', r"Use cnn, cnn-detection, transformer"),
+        (
+            "epochs = 3",
+            'epochs = 3\nnearest = ["resnet5000"]',
+            r'nearest\[1\] is "resnet5000".*Did you mean resnet50\?',
+        ),
+        ("epochs = 3", 'epochs = 3\nnearest = ["resnet50", "x"]', r'nearest\[2\] is "x", which.*3 are measured'),
+        (
+            "epochs = 3",
+            'epochs = 3\ntitle = "\\u001b[31mred"',
+            r"line 11: title holds a control character\. Take it out",
+        ),
         ("epochs = 3", "epochs = ", "line 10: no TOML"),
         ("epochs = 3", "[[x", "line 10: no TOML"),
     ],
@@ -114,13 +132,30 @@ def test_a_faulty_workload_is_one_error_with_line_key_and_rule(
     old: str, new: str, message: str, written: Written
 ) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        file.workload(written("w.toml", WORKLOAD.replace(old, new)))
+        file.workload(written("w.toml", WORKLOAD.replace(old, new)), MEASURED)
     assert caught.value.file == "w.toml"
+
+
+def test_every_family_of_the_measured_and_the_built_in_workloads_is_known() -> None:
+    measured = {row["family"] for row in package.tables()["throughput"]}
+    assert measured <= set(FAMILIES)
+    assert {workload.family for workload in package.workloads().values()} <= set(FAMILIES)
+
+
+def test_every_built_in_workload_names_measured_ones_as_nearest(written: Written) -> None:
+    for workload in package.workloads().values():
+        again = file.workload(written("w.toml", workload_toml(workload)), package.measured())
+        assert (again.nearest, again.family) == (workload.nearest, workload.family)
 
 
 def test_a_machine_is_read_with_its_card_as_an_id(written: Written, facts: Facts) -> None:
     (machine,) = file.machines(written("m.toml", MACHINE), facts)
     assert (machine.accelerator, machine.capex_usd, machine.example) == ("rtx-3090", 3000.0, False)
+
+
+def test_the_country_of_a_machine_is_a_code_in_any_case(written: Written, facts: Facts) -> None:
+    (machine,) = file.machines(written("m.toml", MACHINE + 'country = "de"\n'), facts)
+    assert machine.country == "DE"
 
 
 def test_the_bundled_machines_may_serve_as_a_pattern(written: Written, facts: Facts) -> None:
@@ -135,6 +170,12 @@ def test_the_bundled_machines_may_serve_as_a_pattern(written: Written, facts: Fa
         ("residual_usd = 300", "residual_usd = 4000", r"machine\[1\]\.residual_usd is above capex_usd"),
         ("RTX 3090", "RTX 3909", r'machine\[1\]\.accelerator "RTX 3909" is no GPU that is known here\. Did you mean'),
         ("RTX 3090", "A100", r'"A100" may be several\. Write one of a100-pcie-40gb'),
+        (
+            "pue = 1.0",
+            'pue = 1.0\ncountry = "Germany"',
+            r'line 11: machine\[1\]\.country is "Germany", no .*mean DE \(',
+        ),
+        ("pue = 1.0", 'pue = 1.0\ncountry = "UK"', r"Did you mean GB \(United Kingdom\)\?"),
         ("[[machine]]", "[machine]", r"machine is not a list\. Begin each entry with \[\[machine\]\]"),
         ("[[machine]]", "[[machines]]", "machines is not a key that is known here. Did you mean machine"),
         (MACHINE, "", "holds none of the tables machine"),
@@ -145,10 +186,26 @@ def test_a_faulty_machine_is_one_error(old: str, new: str, message: str, written
         file.machines(written("m.toml", MACHINE.replace(old, new)), facts)
 
 
+OFFERS = from_rows("in play", "1", [
+    {"provider": provider, "instance": instance, "region": region, "market": "on-demand", "accelerator": gpu}
+    for provider, instance, region, gpu in (
+        ("aws", "p4de.24xlarge", "us-east-1", "a100-sxm4-80gb"),
+        ("aws", "g4dn.xlarge", "us-east-1", "t4"),
+        ("AWS", "g4dn.xlarge", "eu-west-1", "t4"),
+        ("gcp", "a2-highgpu-1g", "us-central1", "a100-sxm4-40gb"),
+        ("lambda", "gpu_1x_a10", None, "a10"),
+    )
+])  # fmt: skip
+
+
+def agreed(text: str, written: Written, facts: Facts) -> Discounts:
+    return file.discounts(written("d.toml", text), facts, OFFERS, TODAY)[0]
+
+
 def test_agreements_are_read_with_scope_and_expiry(written: Written, facts: Facts) -> None:
     text = """
 [[rate]]
-provider = "aws"
+provider = "lambda"
 accelerator = "A100-80GB"
 off_fraction = 0.15
 until = 2027-01-01
@@ -163,17 +220,105 @@ provider = "lambda"
 left_h = 40
 
 [[credit]]
-provider = "aws"
+provider = "gcp"
 left_usd = 300
 until = 2026-12-31
 """
-    agreed = file.discounts(written("d.toml", text), facts)
-    scopes = [rate.scope.accelerator for rate in agreed.rates if rate.scope.provider == "aws"]
+    found = agreed(text, written, facts)
+    scopes = [rate.scope.accelerator for rate in found.rates if rate.scope.provider == "lambda"]
     assert scopes == ["a100-pcie-80gb", "a100-sxm4-80gb", "a100-pcie-80gb|a100-sxm4-80gb"]
-    assert {rate.until for rate in agreed.rates} == {date(2027, 1, 1), None}
-    assert agreed.rates[-1].price_usd_per_hour == 2.10
-    assert [(c.scope.provider, c.left_h) for c in agreed.commitments] == [("lambda", 40.0)]
-    assert [(c.left_usd, c.until) for c in agreed.credits] == [(300.0, date(2026, 12, 31))]
+    assert {rate.until for rate in found.rates} == {date(2027, 1, 1), None}
+    assert found.rates[-1].price_usd_per_hour == 2.10
+    assert [(c.scope.provider, c.left_h) for c in found.commitments] == [("lambda", 40.0)]
+    assert [(c.left_usd, c.until) for c in found.credits] == [(300.0, date(2026, 12, 31))]
+
+
+@pytest.mark.parametrize("provider", ["aws", "AWS", "Aws", " aws "])
+def test_an_agreement_holds_for_its_provider_in_every_spelling_of_the_offers(
+    provider: str, written: Written, facts: Facts
+) -> None:
+    where = f'provider = "{provider}"'
+    text = f"""
+[[rate]]
+{where}
+instance = "G4DN.xlarge"
+off_fraction = 0.5
+[[commitment]]
+{where}
+region = "EU-West-1"
+left_h = 3
+[[credit]]
+{where}
+left_usd = 5
+"""
+    found = agreed(text, written, facts)
+    rated, _ = found.covered(OFFERS, TODAY)
+    assert rated.tolist() == [False, True, True, False, False]
+    assert found.committed_h(OFFERS, TODAY).tolist() == [0, 0, 3, 0, 0]
+    assert [found.credit_usd(name, 100.0, TODAY) for name in ("aws", "AWS", "gcp")] == [5, 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("scope", "message"),
+    [
+        (
+            'provider = "amazon"',
+            r'line 2: rate\[1\]\.provider "amazon" is no provider of any offer\. Did you mean aws\?',
+        ),
+        ('provider = "gpc"', r"Did you mean gcp\? There are 4: gpuwise data list --by provider"),
+        ('provider = "elsewhere"', r'"elsewhere" is no provider of any offer\. There are 4'),
+        (
+            'provider = "aws"\ninstance = "g4dn.xlrge"',
+            r'line 3: .*"g4dn.xlrge" is no instance of aws\. Did you mean g4dn\.x',
+        ),
+        (
+            'provider = "gcp"\ninstance = "g4dn.xlarge"',
+            r'"g4dn.xlarge" is no instance of gcp\. There are 1: gpuwise data',
+        ),
+        ('provider = "aws"\nregion = "us-east"', r'"us-east" is no region of aws\. Did you mean us-east-1\?'),
+        ('provider = "lambda"\nregion = "us-east-1"', r'"us-east-1" is no region of lambda\. There are 0'),
+        ('provider = "aws"\nmarket = "spott"', r"market is refused .*spot"),
+    ],
+)
+def test_an_agreement_about_what_nobody_offers_is_refused_with_the_nearest(
+    scope: str, message: str, written: Written, facts: Facts
+) -> None:
+    with pytest.raises(DataError, match=message):
+        agreed(f"[[rate]]\n{scope}\noff_fraction = 0.1\n", written, facts)
+
+
+@pytest.mark.parametrize("provider", ["amazon", "gpc"])
+def test_a_credit_or_quota_of_an_unknown_provider_is_refused(provider: str, written: Written, facts: Facts) -> None:
+    with pytest.raises(DataError, match=r"d\.toml, line 2: credit\[1\]\.provider .* Did you mean"):
+        agreed(f'[[credit]]\nprovider = "{provider}"\nleft_usd = 3\n', written, facts)
+    with pytest.raises(DataError, match=r"q\.toml, line 2: quota\[1\]\.provider .* Did you mean"):
+        file.quotas(written("q.toml", f'[[quota]]\nprovider = "{provider}"\naccelerators = 3\n'), facts, OFFERS)
+
+
+def test_an_agreement_without_effect_is_noted_with_file_and_line(written: Written, facts: Facts) -> None:
+    text = """[[rate]]
+provider = "aws"
+off_fraction = 0.5
+until = 2026-11-29
+[[rate]]
+provider = "aws"
+off_fraction = 0.5
+until = 2026-11-30
+[[commitment]]
+provider = "gcp"
+accelerator = "T4"
+left_h = 3
+[[credit]]
+provider = "gcp"
+left_usd = 3
+until = 2020-01-01
+"""
+    _, notes = file.discounts(written("d.toml", text), facts, OFFERS, TODAY)
+    assert [str(note) for note in notes] == [
+        "d.toml, line 1: rate[1] ended on 2026-11-29 and is not used",
+        "d.toml, line 9: commitment[1] covers no offer",
+        "d.toml, line 13: credit[1] ended on 2020-01-01 and is not used",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +326,7 @@ until = 2026-12-31
     [
         ('[[rate]]\nprovider = "aws"', r"rate\[1\] states both or neither of off_fraction and price_usd_per_hour"),
         (
-            '[[rate]]\nprovider="a"\noff_fraction=0.1\n[[rate]]\nprovider="a"\noff_fraction=15',
+            '[[rate]]\nprovider="aws"\noff_fraction=0.1\n[[rate]]\nprovider="aws"\noff_fraction=15',
             r"line 6: rate\[2\]\.off_fraction is 15: a share is at most 1",
         ),
         ('[[credit]]\nprovider = "aws"\nleft_usd = 3\nuntil = "soon"', r"line 4: credit\[1\]\.until"),
@@ -191,22 +336,31 @@ until = 2026-12-31
 )
 def test_a_faulty_agreement_is_one_error(text: str, message: str, written: Written, facts: Facts) -> None:
     with pytest.raises(DataError, match=message):
-        file.discounts(written("d.toml", text), facts)
+        agreed(text, written, facts)
 
 
 def test_quotas_are_read_for_each_card_that_the_name_may_be(written: Written, facts: Facts) -> None:
     text = """
 [[quota]]
-provider = "aws"
+provider = "GCP"
 accelerator = "T4"
 accelerators = 8
+region = "US-CENTRAL1"
 
 [[quota]]
 provider = "gcp"
 accelerators = 2
 """
-    quotas = file.quotas(written("q.toml", text), facts)
-    assert [(q.provider, q.accelerator, q.accelerators) for q in quotas] == [("aws", "t4", 8), ("gcp", None, 2)]
+    quotas = file.quotas(written("q.toml", text), facts, OFFERS)
+    stated = [(q.provider, q.region, q.accelerator, q.accelerators) for q in quotas]
+    assert stated == [("gcp", "us-central1", "t4", 8), ("gcp", None, None, 2)]
+
+
+def test_a_new_account_may_have_a_quota_of_no_gpus_and_no_less(written: Written, facts: Facts) -> None:
+    text = '[[quota]]\nprovider = "aws"\naccelerators = {}\n'
+    assert {q.accelerators for q in file.quotas(written("q.toml", text.format(0)), facts, OFFERS)} == {0}
+    with pytest.raises(DataError, match=r"line 3: quota\[1\]\.accelerators is -1"):
+        file.quotas(written("q.toml", text.format(-1)), facts, OFFERS)
 
 
 def test_a_measured_run_is_read_and_reasons_beside_it_are_passed_over(written: Written, facts: Facts) -> None:
@@ -285,6 +439,18 @@ def test_uc_080_offers_in_json_keep_sound_rows_and_name_the_faulty_one(written: 
     assert [(o.price_usd_per_hour, o.vcpus) for o in found] == [(0.5, None), (0.7, 4)]
     assert str(loaded.catalogue.rejects[0]).startswith('mine.json, line 8: price: "1,10"')
     assert "mine.json: columns not known and not used: gpu_arch2" in map(str, loaded.notes)
+
+
+@pytest.mark.parametrize("name", ["mine.toml", "mine.json"])
+def test_characters_that_steer_a_terminal_are_taken_out_of_offers_with_a_note(
+    name: str, written: Written, facts: Facts
+) -> None:
+    rows = [{"provider": "\u001b[31mred", "gpu": "T4", "price": 1, "currency": "USD"}]
+    toml = '[[offer]]\nprovider = "\\u001b[31mred"\ngpu = "T4"\nprice = 1\ncurrency = "USD"\n'
+    loaded = file.offers(written(name, toml if name.endswith("toml") else json.dumps(rows)), facts)
+    assert loaded.catalogue.offer(0).provider == "[31mred"
+    note = f"{name}: 1 control characters were taken out, the first in line"
+    assert any(str(n).startswith(note) for n in loaded.notes)
 
 
 def test_several_files_are_one_catalogue_in_their_order(written: Written, facts: Facts) -> None:

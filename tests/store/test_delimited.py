@@ -108,6 +108,17 @@ def test_a_quote_in_the_middle_of_a_quoted_cell_costs_one_line() -> None:
     assert "line 2" in str(table.rejects[0])
 
 
+@pytest.mark.parametrize("control", ["\x00", "\x1b", "\x07", "\x7f", "\x85", "\x9b"])
+def test_characters_that_steer_a_terminal_are_taken_out_and_the_first_is_named(control: str) -> None:
+    table = read(f"a,b\n1,ü{control}2\n{control}3,4{control}\n5,tab\t\n".encode(), "o.csv")
+    assert rows(table) == [("1", "ü2"), ("3", "4"), ("5", "tab")]
+    assert [str(n) for n in table.notes] == ["3 control characters were taken out, the first in line 2"]
+
+
+def test_a_plain_file_has_no_notes() -> None:
+    assert read("a,b\n1,ü\t2\n".encode(), "o.csv").notes == ()
+
+
 def test_an_inch_sign_inside_a_cell_is_text() -> None:
     assert rows(read(b'a,b\n19" rack,2\n', "o.csv")) == [('19" rack', "2")]
 
@@ -176,7 +187,12 @@ def test_the_fast_and_the_exact_way_read_the_same(text: str) -> None:
         assert [(n, str(m)) for n, m in fast.rejects] == [(n, str(m)) for n, m in exact.rejects]
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters='\n\r",'), max_size=40), max_size=60))
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_characters='",', exclude_categories=("Cc",)), max_size=40),
+        max_size=60,
+    )
+)
 def test_long_texts_that_begin_alike_keep_their_own_code(cells: list[str]) -> None:
     prefix = "the same beginning of every cell "
     body = ("cell\n" + "".join(f"{prefix}{c}x\n" for c in cells)).encode()

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from gpuwise.catalogue import DATES, NUMBERS, TEXT, Catalogue, Coded, from_rows
 from gpuwise.errors import DataError
 from gpuwise.model import Fx, Offer
+from gpuwise.render.data import csv_text
 from gpuwise.store import package
 from gpuwise.store.cache import Loaded
 from gpuwise.store.facts import Facts
 from gpuwise.store.sheet import neutralise, restore
-from gpuwise.store.tables import parse_offers, read_offers, write_catalogue
+from gpuwise.store.tables import parse_offers, read_offers
+from gpuwise.view.offers import offer_columns
+from gpuwise.view.page import tabulate
 
 
 @pytest.fixture
@@ -41,6 +44,12 @@ def offers(text: str, facts: Facts) -> list[Offer]:
 def prices(cells: list[str], facts: Facts, header: str = "price") -> list[float | None]:
     quoted = "".join(f'H100 SXM,"{cell}",USD\n' for cell in cells)
     return [o.price_usd_per_hour for o in offers(f'gpu,"{header}",currency\n{quoted}', facts)]
+
+
+def write_catalogue(catalogue: Catalogue) -> bytes:
+    """What `data list --csv` prints for these offers."""
+    found = [catalogue.offer(i) for i in range(len(catalogue))]
+    return csv_text(tabulate("", offer_columns(None), found)).encode()
 
 
 def same(a: Catalogue, b: Catalogue) -> bool:
@@ -161,6 +170,48 @@ H100 SXM,0.90,USD,hour,reserved,8760,7884
     assert [o.price_usd_per_hour for o in found] == pytest.approx([3.0, 1.8, 1.8, 1.35, 1.8])
     assert [o.upfront_usd for o in found] == [None, 15768, 15768, None, 7884]
     assert [o.term_h for o in found] == [None, 8760, 8760, 26280, 8760]
+
+
+@pytest.mark.parametrize(
+    ("price", "unit", "term_h", "market", "hourly"),
+    [
+        ("650", "month", "", "dedicated", 650 / 730),
+        ("650 USD/month", "", "", "dedicated", 650 / 730),
+        ("15768", "term", "8760", "reserved", 1.8),
+        ("2.06", "hour", "", "on-demand", 2.06),
+    ],
+)
+def test_what_is_owed_for_a_month_or_a_term_is_not_billed_by_the_hour(
+    price: str, unit: str, term_h: str, market: str, hourly: float, facts: Facts
+) -> None:
+    loaded = load(f"gpu,price,currency,price_unit,term_h\nT4,{price},USD,{unit},{term_h}\n", facts)
+    offer = loaded.catalogue.offer(0)
+    assert (offer.market, offer.price_usd_per_hour) == (market, pytest.approx(hourly))
+    assert any(f"no market: {market} is taken" in str(note) for note in loaded.notes) == (market != "on-demand")
+
+
+@pytest.mark.parametrize("market", ["on-demand", "spot", "community"])
+def test_a_price_a_month_that_is_called_paid_by_use_is_refused_with_the_reason(market: str, facts: Facts) -> None:
+    text = f"gpu,price,currency,price_unit,market,term_h\nT4,650,USD,month,{market},\nT4,9000,USD,term,{market},8760\n"
+    month, term = map(str, load(text, facts).catalogue.rejects)
+    assert month.startswith(f"mine.csv, line 2: market: what is paid by the month is owed for all of it, and {market}")
+    assert "write dedicated" in month
+    assert "line 3: market: what is paid by the term" in term
+    assert "write reserved" in term
+
+
+def test_an_advance_payment_without_a_market_is_a_reservation_and_needs_its_length(facts: Facts) -> None:
+    text = "gpu,price,currency,upfront,term_h\nT4,0.5,USD,876,8760\nT4,0.5,USD,876,\n"
+    catalogue = load(text, facts).catalogue
+    assert (catalogue.market[0], catalogue.price_usd_per_hour[0]) == ("reserved", pytest.approx(0.6))
+    assert [str(r) for r in catalogue.rejects] == ["mine.csv, line 3: term_h: the length of the commitment is missing"]
+
+
+def test_only_an_owned_machine_has_a_running_cost_beside_its_price(facts: Facts) -> None:
+    header = "gpu,price,currency,price_unit,market,running_usd_per_hour\n"
+    catalogue = load(f"{header}T4,730,USD,month,owned,0.25\nT4,730,USD,month,dedicated,0.25\n", facts).catalogue
+    assert catalogue.price_usd_per_hour.tolist() == [1.25]
+    assert "line 3: running_usd_per_hour: only an owned machine has it" in str(catalogue.rejects[0])
 
 
 def test_uc_090_a_commitment_of_unknown_length_is_refused(facts: Facts) -> None:
@@ -299,6 +350,16 @@ def test_the_country_of_a_known_region_is_filled_in_and_a_stated_one_stays(at_10
     assert [o.country for o in offers(text, at_108)] == ["NL", "DE", None]
 
 
+def test_a_country_is_a_code_in_any_case_and_a_name_is_refused_with_the_code(facts: Facts) -> None:
+    text = "gpu,price,currency,country\n" + "".join(f"T4,1,USD,{c}\n" for c in ("de", "EU", "Germany", "UK", "D", ""))
+    catalogue = load(text, facts).catalogue
+    assert [catalogue.country[i] for i in range(len(catalogue))] == ["DE", "EU", None]
+    meant = [("Germany", "DE"), ("UK", "GB"), ("D", "DE")]
+    for (written, code), reject in zip(meant, map(str, catalogue.rejects), strict=True):
+        assert f'country: "{written}" is not a country code' in reject
+        assert f"Did you mean {code} (" in reject
+
+
 # ---- columns and rows ----
 
 
@@ -430,22 +491,22 @@ T4,0.2,EUR,hour,reserved,8760,900
     assert np.allclose(first.upfront_usd, again.upfront_usd, rtol=1e-12, equal_nan=True)
 
 
-def test_uc_117_an_export_may_carry_a_byte_order_mark(facts: Facts) -> None:
+def test_uc_117_an_export_with_a_byte_order_mark_reads_back(facts: Facts) -> None:
     catalogue = load("gpu,price,currency,note\nT4,1,USD,€ ü\n", facts).catalogue
-    marked = write_catalogue(catalogue, bom=True)
-    assert marked.startswith(b"\xef\xbb\xbf")
-    assert same(catalogue, parse_offers(marked, "mine.csv", facts).catalogue)
+    marked = b"\xef\xbb\xbf" + write_catalogue(catalogue)
+    assert parse_offers(marked, "mine.csv", facts).catalogue.offer(0) == catalogue.offer(0)
 
 
 def test_reading_a_file_twice_gives_the_same_and_the_second_time_from_the_cache(
     tmp_path: Path, cache_folder: Path, facts: Facts
 ) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text("gpu,price,currency,odd\nT4,1.5,EUR,1\nT4,,EUR,\nT4,2,,\n", "utf-8")
+    path.write_text("gpu,price,currency,odd\nT4,1.5,EUR,1\nL4,,EUR,\nT4,2,,\n", "utf-8")
     first, entries = read_offers(path, facts), list(cache_folder.rglob("*.npz"))
     again = read_offers(path, facts)
     assert len(entries) == 1
     assert same(first.catalogue, again.catalogue)
+    assert [one.lines.tolist() for one in (first, again) if one.lines is not None] == [[2, 3], [2, 3]]
     said = [[*map(str, one.notes), *map(str, one.catalogue.rejects)] for one in (first, again)]
     assert said[0] == said[1]
     assert len(said[0]) == 5

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from gpuwise.api.world import World, platforms, unknown, workload_of
-from gpuwise.errors import Message, MissingEvidence
+from gpuwise.api.world import World, as_offered, platforms, unknown, workload_of
+from gpuwise.errors import InvalidInput, Message, MissingEvidence
 from gpuwise.model import Candidate, Exclusion, Fx, Platform, Prediction, Ranking, Refusal, Workload
+from gpuwise.rank import GpuFilter
 from gpuwise.rank import rank as rank_offers
 from gpuwise.request import DescribeRequest, ExplainRequest, JobFilters, RankRequest
 from gpuwise.store import package
+from gpuwise.units import Range
 from gpuwise.workloads import override
+
+OFFERS_OF_A_GPU = 5
+"""So many of the cheapest offers stand under the explanation of a GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """The answer to `rank`. fx: the currency shown, None for USD."""
+    """The answer to `rank`. fx: the currency shown, None for USD. rejects: why rows of a person's files are refused."""
 
     request: RankRequest
     ranking: Ranking
     fx: Fx | None
+    rejects: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """The answer to `explain`: predictions of the platforms asked about, and the offer with its bill or exclusion."""
+    """The answer to `explain`: predictions of the platforms asked about, and the offer with its bill or exclusion.
+
+    ranking: where a GPU was asked about, the cheapest offers with it.
+    """
 
     request: ExplainRequest
     as_of: date
@@ -36,6 +46,7 @@ class Explained:
     answers: tuple[Prediction | Refusal, ...]
     candidate: Candidate | None
     exclusions: tuple[Exclusion, ...]
+    ranking: Ranking | None
     warnings: tuple[Message, ...]
     fx: Fx | None
 
@@ -52,13 +63,25 @@ class Described:
 def rank(request: RankRequest, *, today: date) -> Ranked:
     """Where should these jobs run? InvalidInput for what cannot be read; an empty ranking is an answer."""
     workloads = [workload_of(name, request) for name in request.workloads]
+    _refuse_repeated([workload.name for workload in workloads])
     world = World.of(request, workloads, today)
-    ranking = rank_offers(world.offers, workloads, request, world.context)
+    ranking = rank_offers(world.offers, workloads, as_offered(request, world.offers), world.context)
     known = package.sources()
     used = sorted({c.offer.source.ref for c in (*ranking.candidates, *ranking.frontier, *ranking.own)})
     titles = {key: _title(known[key]) for key in used if key in known}
     notes = (*world.notes, *ranking.warnings)
-    return Ranked(request=request, ranking=replace(ranking, warnings=notes, sources=titles), fx=world.fx)
+    ranking = replace(ranking, warnings=notes, sources=titles)
+    return Ranked(request=request, ranking=ranking, fx=world.fx, rejects=world.offers.rejects)
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    """Two workloads of one name could not be told apart in the table."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InvalidInput(
+            Message('The workload "{name}" is there twice.', name=repeated[0]),
+            Message("Leave one out, or give the file another name = …"),
+        )
 
 
 def _title(source: Mapping[str, str]) -> str:
@@ -72,10 +95,8 @@ def explain(request: ExplainRequest, *, today: date) -> Explained:
     workload = workload_of(request.workload, request)
     world = World.of(request, [workload], today)
     if request.on is not None:
-        answers = tuple(world.context.predict(workload, platforms(request.on)))
-        return _explained(request, world, workload, answers=answers)
-    wanted = RankRequest(workloads=(request.workload,), limit=None, **_shared(request))
-    ranking = rank_offers(world.offers, [workload], wanted, world.context)
+        return _of_gpu(request, world, workload, platforms(request.on))
+    ranking = rank_offers(world.offers, [workload], _wanted(request, world), world.context)
     if request.offer is None:
         found = ranking.candidates[:1]
         if not found:
@@ -88,6 +109,16 @@ def explain(request: ExplainRequest, *, today: date) -> Explained:
     if named:
         return _explained(request, world, workload, candidate=named[0])
     return _left_out(request, world, workload, ranking)
+
+
+def _of_gpu(request: ExplainRequest, world: World, workload: Workload, asked: Sequence[Platform]) -> Explained:
+    """The variants of a GPU, and the cheapest offers with so many of it."""
+    number, ids = float(asked[0].accelerators), frozenset(v.id for platform in asked for v in platform.variants)
+    wish = GpuFilter(names=((ids, Range(low=number, high=number, kind="count")),))
+    context = replace(world.context, gpu=wish)
+    ranking = rank_offers(world.offers, [workload], _wanted(request, world, limit=OFFERS_OF_A_GPU), context)
+    answers = tuple(context.predict(workload, asked))
+    return _explained(request, world, workload, answers=answers, ranking=ranking)
 
 
 def _left_out(request: ExplainRequest, world: World, workload: Workload, ranking: Ranking) -> Explained:
@@ -113,6 +144,7 @@ def _explained(
     answers: tuple[Prediction | Refusal, ...] = (),
     candidate: Candidate | None = None,
     exclusions: tuple[Exclusion, ...] = (),
+    ranking: Ranking | None = None,
 ) -> Explained:
     return Explained(
         request=request,
@@ -121,6 +153,7 @@ def _explained(
         answers=answers or ((candidate.prediction,) if candidate else ()),
         candidate=candidate,
         exclusions=exclusions,
+        ranking=ranking,
         warnings=world.notes,
         fx=world.fx,
     )
@@ -144,6 +177,7 @@ def describe(request: DescribeRequest, *, today: date) -> Described:
     return Described(request=request, as_of=today, workload=workload)
 
 
-def _shared(request: ExplainRequest) -> Mapping[str, Any]:
-    """The filters and job options that `rank` knows under the same names."""
-    return {f.name: getattr(request, f.name) for f in fields(JobFilters)}
+def _wanted(request: ExplainRequest, world: World, limit: int | None = None) -> RankRequest:
+    """The ranking that the explanation is about: the same filters and job options."""
+    shared: Mapping[str, Any] = {f.name: getattr(request, f.name) for f in fields(JobFilters)}
+    return as_offered(RankRequest(workloads=(request.workload,), limit=limit, **shared), world.offers)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from gpuwise.catalogue import Catalogue, join
 from gpuwise.cost.annuity import owned_offers
@@ -20,8 +20,15 @@ from gpuwise.plugins import source
 from gpuwise.predict import Evidence, Predictor, needed, predictor
 from gpuwise.rank import Context, GpuFilter, usual_prices
 from gpuwise.request import DescribeRequest, JobFilters, OfferFilters
+from gpuwise.sources.offered import nearest, spellings
 from gpuwise.store import package
 from gpuwise.workloads import override
+
+R = TypeVar("R", bound=OfferFilters)
+MOST_REFUSED = 10
+"""So many refused rows of a person's files are told with the answer; the JSON has them all."""
+MOST_LISTED = 12
+"""Known names up to this number are all said to somebody who wrote another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +44,15 @@ class World:
     def of(request: JobFilters, workloads: Sequence[Workload], today: date) -> World:
         facts = package.facts()
         offers, notes = read_offers(request, today)
-        context, remarks = filter_context(request, today)
+        context, remarks = filter_context(request, offers, today)
         measurements = [own().measurement(Path(path), facts) for path in request.measured]
-        quotas = own().quotas(Path(request.quota), facts) if request.quota else ()
+        quotas = own().quotas(Path(request.quota), facts, _nameable(request, offers)) if request.quota else ()
+        fx = currency(request.currency, context.as_of)
         return World(
             offers=offers,
             context=replace(context, predict=_predictor(workloads, measurements), quotas=quotas),
-            notes=(*notes, *remarks),
-            fx=currency(request.currency),
+            notes=(*notes, *remarks, *rate_notes(fx, context.as_of)),
+            fx=fx,
         )
 
 
@@ -53,39 +61,67 @@ def own() -> ModuleType:
     return import_module("gpuwise.sources.file")
 
 
-def filter_context(request: OfferFilters, today: date) -> tuple[Context, tuple[Message, ...]]:
-    """What filtering needs, without evidence for predictions; with it remarks on the names that were given."""
+def filter_context(request: OfferFilters, offers: Catalogue, today: date) -> tuple[Context, tuple[Message, ...]]:
+    """What filtering needs, without evidence for predictions; with it remarks on the names and agreements given.
+
+    offers: those that agreements may name.
+    """
     gpu, remarks = gpu_filter(request)
-    path = request.discounts
+    as_of, agreed, notes = request.as_of or today, Discounts(), ()
+    if request.discounts:
+        named = _nameable(request, offers)
+        agreed, notes = own().discounts(Path(request.discounts), package.facts(), named, as_of)
     context = Context(
-        as_of=request.as_of or today,
+        as_of=as_of,
         data_version=package.version(),
         accelerators=package.accelerators(),
         predict=lambda workload, platforms: (),
         assumptions=package.assumptions(),
         gpu=gpu,
-        discounts=own().discounts(Path(path), package.facts()) if path else Discounts(),
+        discounts=agreed,
         usual_usd_per_hour=usual_prices(package.offers()),
     )
-    return context, remarks
+    return context, (*remarks, *notes)
+
+
+def _nameable(request: OfferFilters, offers: Catalogue) -> Catalogue:
+    """Offers whose names a person may use: those in play, and the bundled ones even where they are not."""
+    return join([offers, package.offers()]) if request.only_offers else offers
 
 
 def read_offers(request: OfferFilters, today: date) -> tuple[Catalogue, tuple[Message, ...]]:
     """The offers a request looks at: bundled, the person's own, today's, and owned machines (examples unless he has
-    his own). With them what reading had to say."""
+    his own). With them what reading had to say, and why the first of the refused rows were refused. UnknownName for a
+    provider that none of them has."""
     facts = package.facts()
     loaded = [] if request.only_offers else [source("package").load(facts, today)]
-    if request.live:
-        loaded.append(source("gpuhunt").load(facts, today))
     if request.offers:
         loaded.append(own().FileSource([Path(p) for p in request.offers]).load(facts, today))
+    if request.live:
+        loaded.append(source("gpuhunt").load(facts, today))
     machines = [m for path in request.machine for m in own().machines(Path(path), facts)]
     if not request.machine and not request.only_offers:
         machines = list(package.machines())
     owned = [owned_offers(machines)] if machines else []
     offers = join([*(one.catalogue for one in loaded), *owned])
-    _check_providers(request, offers)
-    return offers, tuple(note for one in loaded for note in one.notes)
+    as_offered(request, offers)
+    notes = tuple(note for one in loaded for note in one.notes)
+    return offers, (*notes, *_refused(offers.rejects))
+
+
+def _refused(rejects: Sequence[Message]) -> tuple[Message, ...]:
+    more = len(rejects) - MOST_REFUSED
+    rest = (Message("… and {more} more rows were refused: see --json", more=more),) if more > 0 else ()
+    return (*rejects[:MOST_REFUSED], *rest)
+
+
+def as_offered(request: R, offers: Catalogue) -> R:
+    """The same request with the providers as the offers spell them. UnknownName for one that no offer has."""
+    known = offers.provider.values
+    found = {name: spellings(name, known) for name in request.provider}
+    for name in (name for name, spelled in found.items() if not spelled):
+        raise unknown("provider", name, known)
+    return replace(request, provider=tuple(name for spelled in found.values() for name in spelled))
 
 
 def gpu_filter(request: OfferFilters) -> tuple[GpuFilter, tuple[Message, ...]]:
@@ -99,14 +135,28 @@ def gpu_filter(request: OfferFilters) -> tuple[GpuFilter, tuple[Message, ...]]:
     return GpuFilter(names=names, memory_gib=tuple(memory), count=tuple(count)), notes
 
 
-def currency(code: str) -> Fx | None:
-    """The dated rate of a currency, None for USD; a currency without one is refused, never guessed."""
+def currency(code: str, as_of: date | None = None) -> Fx | None:
+    """The rate of a currency on a day (its newest without one), None for USD; a currency without any is refused."""
     if code == "USD":
         return None
-    rates = package.fx()
+    rates = package.rates()
     if code not in rates:
         raise unknown("currency with a dated rate", code, ["USD", *rates])
-    return rates[code]
+    return rate_on(rates[code], as_of)
+
+
+def rate_on(rates: Sequence[Fx], as_of: date | None) -> Fx:
+    """The newest of the rates up to the day, else the first after it. rates: the oldest first."""
+    known = [rate for rate in rates if as_of is None or rate.observed <= as_of]
+    return known[-1] if known else rates[0]
+
+
+def rate_notes(fx: Fx | None, as_of: date) -> tuple[Message, ...]:
+    """A rate that nobody could know on the day asked about is said to be one."""
+    if fx is None or fx.observed <= as_of:
+        return ()
+    values = {"code": fx.code, "as_of": as_of, "day": fx.observed}
+    return (Message("no rate of {code} up to {as_of} is known: the one of {day} is used", **values),)
 
 
 def platforms(text: str) -> list[Platform]:
@@ -137,23 +187,34 @@ def workload_of(name: str, request: JobFilters | DescribeRequest) -> Workload:
     if name in known:
         workload = known[name]
     elif Path(name).suffix.casefold() == ".toml" or Path(name).exists():
-        workload = own().workload(Path(name))
+        workload = own().workload(Path(name), _measured_names(request))
     else:
         raise unknown("workload", name, list(known))
     return override(workload, **{key: getattr(request, key) for key in ("batch", "epochs", "samples", "precision")})
 
 
-def _check_providers(request: OfferFilters, offers: Catalogue) -> None:
-    for name in request.provider:
-        if name not in offers.provider.values:
-            raise unknown("provider", name, offers.provider.values)
+def _measured_names(request: JobFilters | DescribeRequest) -> Collection[str]:
+    """Workloads with a measured rate: of the bundle, and of the person's own runs."""
+    runs = request.measured if isinstance(request, JobFilters) else ()
+    own_runs = (own().measurement(Path(path), package.facts()) for path in runs)
+    return {*package.measured(), *(run.workload for run in own_runs)}
+
+
+_LOOK = {
+    "provider": "gpuwise data list --by provider",
+    "offer": "gpuwise data list --limit all",
+    "instance, GPU, offer or provider": "gpuwise data list --limit all",
+}
+"""Where the names of a kind stand, if they are too many to be said."""
 
 
 def unknown(what: str, name: str, known: Sequence[str]) -> UnknownName:
-    nearest = get_close_matches(name, known, n=3)
-    hint = (
-        Message("Did you mean {names}?", names=", ".join(nearest))
-        if nearest
-        else Message("Known are: {names}.", names=", ".join(sorted(known)[:20]))
-    )
-    return UnknownName(Message('There is no {what} "{name}".', what=what, name=name), hint, nearest)
+    """Nobody bears that name: what may have been meant, and how many there are. A list is said whole or not at all."""
+    near = nearest(name, known)
+    if len(known) <= MOST_LISTED:
+        hint = Message("Known are: {names}.", names=", ".join(sorted(known)))
+    else:
+        hint = Message("There are {count}: {look}", count=len(set(known)), look=_LOOK.get(what, "gpuwise data list"))
+    if near:
+        hint = Message("Did you mean {names}? {hint}", names=", ".join(near), hint=hint)
+    return UnknownName(Message('There is no {what} "{name}".', what=what, name=name), hint, near)

@@ -86,5 +86,6 @@ def unknown(message: Message, name: str, known: Collection[str], look: Message) 
     """An unknown name with what may have been meant, else with where to look."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, known)
+    bare = {option.lstrip("-"): option for option in known}  # dashes are no likeness
+    near = [bare[option] for option in get_close_matches(name.lstrip("-"), bare)]
     return UnknownName(message, Message("Did you mean {name}?", name=near[0]) if near else look, near)

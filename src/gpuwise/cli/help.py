@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import click
 
-from gpuwise.locale import N_, _, activate
+from gpuwise.locale import N_, _, activate, available
 
 QUESTIONS = {
     "rank": N_("Where should these jobs run? Every offer with its time and cost, and what was left out and why."),
@@ -49,7 +49,7 @@ def language_option() -> click.Option:
 
     return click.Option(
         ["--lang"], metavar="CODE", is_eager=True, expose_value=False, callback=choose,
-        help=N_("Language of the answer. Example: zh-CN"),
+        help=N_("Language of the answer."),
     )  # fmt: skip
 
 
@@ -68,4 +68,7 @@ def write_examples(formatter: click.HelpFormatter, verb: str) -> None:
 def option_row(option: click.Option) -> tuple[str, str]:
     """An option of the command line's own: what is typed, and what it does."""
     names = ", ".join(option.opts)
-    return (names if option.is_flag else f"{names} {option.metavar}"), _(option.help or "")
+    help_text = _(option.help or "")
+    if "--lang" in option.opts:
+        help_text += " " + _("One of {choices}.").format(choices=", ".join(available()))
+    return (names if option.is_flag else f"{names} {option.metavar}"), help_text

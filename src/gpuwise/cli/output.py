@@ -130,7 +130,7 @@ def _warnings(answer: Answer) -> list[str]:
 
 
 def verdict(answer: Answer) -> str:
-    """The sentence that answers the question, for standard error where the answer is no."""
+    """The first sentence of the answer, for standard error where the answer is no; the page says the rest."""
     from gpuwise.view.page import Text
 
-    return " ".join(b.text for b in answer.page().blocks if isinstance(b, Text) and b.role == "answer")
+    return next((b.text for b in answer.page().blocks if isinstance(b, Text) and b.role == "answer"), "")

@@ -67,7 +67,7 @@ def _send(put: Callable[[Any], object]) -> None:
         reader_has_left()
     except OSError as error:
         reader_has_left()
-        raise unwritable("standard output", error.strerror) from error
+        raise unwritable("standard output", error) from error
 
 
 def check_writable(path: str) -> None:
@@ -83,11 +83,11 @@ def check_writable(path: str) -> None:
         if not target.exists() or target.is_file():
             TemporaryFile(dir=target.parent).close()
     except OSError as error:
-        raise unwritable(path, error.strerror) from error
+        raise unwritable(path, error) from error
 
 
-def unwritable(path: str, why: Message | str | None) -> InvalidInput:
-    return InvalidInput(
-        Message("{path} cannot be written: {why}.", path=path, why=why),
-        Message("Name a file in a folder that exists and that you may write to."),
-    )
+def unwritable(path: str, why: Message | OSError) -> InvalidInput:
+    from gpuwise.render import way_out
+
+    problem, hint = (why, way_out(OSError())) if isinstance(why, Message) else (why.strerror or str(why), way_out(why))
+    return InvalidInput(Message("{path} cannot be written: {why}.", path=path, why=problem), hint)

@@ -69,10 +69,15 @@ def _run(ctx: click.Context, **params: Any) -> int:
 
 
 def _refuse_swallowed(verb: Verb, params: Mapping[str, Any]) -> None:
-    """`--html --json` would write a file called --json: an option is never the value of another one."""
+    """`--html --json` would write a file called --json: an option is never the value of another one, nor is nothing."""
     for option in verb.params:
         given = params.get(str(option.name))
         for text in given if isinstance(given, tuple) else (given,):
+            if isinstance(option, click.Option) and isinstance(text, str) and not text.strip():
+                raise InvalidInput(
+                    Message("{option} is empty.", option=option.opts[0]),
+                    Message("Write a value after it, or leave it out."),
+                )
             if isinstance(option, click.Option) and isinstance(text, str) and text.startswith("--"):
                 raise InvalidInput(
                     Message("{option} needs a value, and {text} is an option.", option=option.opts[0], text=text),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 from gpuwise.api import facts as api
 from gpuwise.faces.answer import NOTHING, Answer, document
+from gpuwise.locale import _
 from gpuwise.render import data as forms
 from gpuwise.request import DataRequest
 from gpuwise.view.catalogue import (
@@ -20,7 +22,8 @@ from gpuwise.view.catalogue import (
     pools_page,
     refreshed_page,
 )
-from gpuwise.view.page import Page
+from gpuwise.view.page import Page, Text
+from gpuwise.view.vocabulary import rule
 
 
 def data(request: DataRequest, today: date) -> Answer:
@@ -32,19 +35,30 @@ def data(request: DataRequest, today: date) -> Answer:
 
 def _listed_page(r: api.Listed) -> Page:
     if r.request.by:
-        return pools_page(r.offers, r.request.by, r.fx, r.request.limit)
-    return offers_page(r.offers, r.total, r.fx)
+        page = pools_page(r.offers, r.request.by, r.fx, r.request.limit)
+    else:
+        page = offers_page(r.offers, r.total, r.fx)
+    return replace(page, blocks=(*page.blocks, *_hidden(r.hidden)))
+
+
+def _hidden(counts: Mapping[str, int]) -> Iterator[Text]:
+    """How many offers the list leaves out, and why."""
+    if counts:
+        why = "; ".join(f"{rule(name)}: {count:,}" for name, count in sorted(counts.items(), key=lambda c: -c[1]))
+        text = _("{total} more offers are hidden: {why}.").format(total=f"{sum(counts.values()):,}", why=why)
+        yield Text(text=text, role="note")
 
 
 def _listed_document(r: api.Listed) -> Mapping[str, Any]:
+    aside = {"hidden": r.hidden, "rejects": r.rejects}
     if not r.request.by:
-        return document(r, {"total": r.total, "offers": [forms.offer(o) for o in r.offers]})
+        return document(r, {"total": r.total, "offers": [forms.offer(o) for o in r.offers], **aside})
     groups = [
         {**dict(zip(r.request.by, pool.names, strict=True)), "offers": len(pool.offers),
          "offers_fraction": len(pool.offers) / r.total}
         for pool in pools(r.offers, r.request.by)
     ]  # fmt: skip
-    return document(r, {"total": r.total, "groups": groups})
+    return document(r, {"total": r.total, "groups": groups, **aside})
 
 
 def _named_document(r: api.Named) -> Mapping[str, Any]:
@@ -57,7 +71,7 @@ def _checked_document(r: api.Checked) -> Mapping[str, Any]:
 
 
 def _compared_page(r: api.Compared) -> Page:
-    return changes_page(r.before, r.after, [Change(before=a, after=b) for a, b in r.changes], r.fx)
+    return changes_page(r.before, r.after, [Change(before=a, after=b) for a, b in r.changes], r.fx, r.request.limit)
 
 
 def _compared_document(r: api.Compared) -> Mapping[str, Any]:

@@ -26,10 +26,11 @@ class Selection:
 def resolve_request(index: Index, text: str) -> Selection:
     """What `--gpu text` asks for: NAME, NAME:COUNT, a range of memory (80GB..) or of counts (1..8).
 
+    "8xH100", "8 × H100 SXM5 80 GB" and "H100x8" are NAME:COUNT in other words.
     A product without its variant selects all variants, with a note. A name that is not known, or that is several
     products, raises UnknownName with what may have been meant; nothing is chosen by likeness.
     """
-    name, colon, number = (part.strip() for part in text.partition(":"))
+    name, colon, number = (part.strip() for part in _with_colon(index, text).partition(":"))
     found = resolve(index, name)
     if isinstance(found, Unknown) and _is_range(name):
         chosen = _range(text, name)
@@ -42,6 +43,18 @@ def resolve_request(index: Index, text: str) -> Selection:
             Message('"{text}" states the number of GPUs twice.', text=text), Message("Write one range, such as 1..8.")
         )
     return replace(chosen, count=_count(name, number))
+
+
+_TIMES = re.compile(r"([1-9]\d{0,2})\s*[x×]\s*([^:]+)|([^:]+?)\s*[x×]\s*([1-9]\d{0,2})", re.IGNORECASE)
+
+
+def _with_colon(index: Index, text: str) -> str:
+    """NAME:COUNT for a name and a number with "x" between them, unless that is itself a name, or leaves none."""
+    match = _TIMES.fullmatch(text.strip())
+    if match is None or not isinstance(resolve(index, text.strip()), Unknown):
+        return text
+    name, number = (match[2], match[1]) if match[2] else (match[3], match[4])
+    return text if isinstance(resolve(index, name), Unknown) else f"{name}:{number}"
 
 
 def _is_range(name: str) -> bool:

@@ -114,12 +114,12 @@ PRICE_RULES = ("minimum_bid", "incomplete_price", "suspect_price", "unknown_pric
 AGE_RULES = ("stale_price", "superseded")
 
 
-def listed(offers: Catalogue, request: OfferFilters, context: Context, *, history: bool = False) -> Mask:
-    """Rows that pass a request's filters, whatever is wrong with their price; history: old prices too."""
+def listed(offers: Catalogue, request: OfferFilters, context: Context, *, history: bool = False) -> Sieve:
+    """Which rows pass a request's filters, whatever is wrong with their price; history: old prices too."""
     aside = PRICE_RULES + (AGE_RULES if history else ())
     hourly = context.discounts.price_usd_per_hour(offers, context.as_of)
     rules = [r for r in _offer_rules(offers, hourly, request, context) if r.name not in aside]
-    return sieve(offers, rules).alive
+    return sieve(offers, rules)
 
 
 def _offer_rules(offers: Catalogue, hourly: Floats, request: OfferFilters, context: Context) -> list[Rule]:

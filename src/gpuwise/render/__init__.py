@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
 
 from gpuwise.errors import InvalidInput, Message
+
+NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -20,8 +23,15 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     except OSError as error:
         raise InvalidInput(
             Message("cannot write {path}: {why}.", path=str(path), why=error.strerror or str(error)),
-            Message("Name a file in a folder that exists and that you may write to."),
+            way_out(error),
         ) from error
+
+
+def way_out(error: OSError) -> Message:
+    """What to do about a file that cannot be written."""
+    if error.errno in NO_ROOM:
+        return Message("Make room there, or write to another place.")
+    return Message("Name a file in a folder that exists and that you may write to.")
 
 
 def _replace(target: Path, content: bytes) -> None:

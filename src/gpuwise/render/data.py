@@ -53,7 +53,21 @@ def document(
     if fx:
         rate = {"code": fx.code, "rate": fx.usd_per_unit, "date": fx.observed.isoformat(), "source": fx.source}
         envelope["fx"] = rate
-    return {**envelope, "result": plain(result)}
+    return {**envelope, "result": _reasoned(plain(result))}
+
+
+def _reasoned(value: Any) -> Any:
+    """The same with a reason beside every null that has none."""
+    if isinstance(value, list):
+        return [_reasoned(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    shown: Json = {}
+    for name, inner in value.items():
+        shown[name] = _reasoned(inner)
+        if inner is None and f"{name}_reason" not in value:
+            shown[f"{name}_reason"] = gettext("not known, or there is none")
+    return shown
 
 
 def ranking_document(ranking: Ranking, request: object, fx: Fx | None = None) -> Json:
@@ -87,6 +101,7 @@ def ranking_document(ranking: Ranking, request: object, fx: Fx | None = None) ->
 def candidate(given: Candidate) -> Json:
     """One row: every estimate as {value, low, high}, or null with its reason."""
     known: Json = {
+        "price_usd_per_hour": given.price_usd_per_hour,
         "throughput_per_s": given.prediction.throughput_per_s,
         "time_s": given.time_s,
         "wait_s": given.wait_s,
@@ -94,15 +109,17 @@ def candidate(given: Candidate) -> Json:
         "cost_share_usd": given.cost_share_usd,
         "break_even_hours_per_month": given.break_even_hours_per_month,
         "p_cheapest": given.p_cheapest,
+        "credit_usd": given.cost.credit_usd if given.cost else None,
     }
+    reasons = {"credit_usd": Message("there is no bill that a credit could pay"), **given.reasons}
     return {
         "offer": offer(given.offer),
         "workload": given.workload,
         "on_frontier": given.on_frontier,
-        **_with_reasons(known, given.reasons, gettext("the source does not say")),
-        "credit_usd": given.cost.credit_usd if given.cost else 0.0,
+        **_with_reasons(known, reasons, gettext("the source does not say")),
         "cost_lines": [cost_line(line) for line in given.cost.lines] if given.cost else [],
         "quotes": plain(given.quotes),
+        **({} if given.quotes else {"quotes_reason": gettext("no marketplace, or a single quote of the day")}),
         "method": given.prediction.method,
         "evidence": [words(e) for e in given.prediction.evidence],
         "remarks": [words(m) for m in given.marks],
@@ -119,10 +136,19 @@ def offer(given: Offer) -> Json:
         "market": given.market,
         "accelerator": given.accelerator,
         "accelerators": given.accelerators,
+        "memory_gib": given.memory_gib,
+        "vcpus": given.vcpus,
+        "host_memory_gib": given.host_memory_gib,
+        "host": given.host,
         "price_usd_per_hour": given.price_usd_per_hour,
         "price_native": given.price_native,
         "currency": given.currency,
         "price_unit": given.price_unit,
+        "tax": given.tax,
+        "term_h": given.term_h,
+        "upfront_usd": given.upfront_usd,
+        "billing_step_s": given.billing_step_s,
+        "billing_minimum_s": given.billing_minimum_s,
         "availability": given.availability,
         "observed": given.observed,
         "observed_precision": given.observed_precision,
@@ -140,6 +166,7 @@ def exclusion(given: Exclusion) -> Json:
     return {
         "offer_id": given.offer_id,
         "workload": given.workload,
+        **({} if given.workload else {"workload_reason": gettext("left out for every workload")}),
         "rule": given.rule,
         "reason": words(given.reason),
     }
@@ -256,7 +283,7 @@ def markdown(table: Table) -> str:
     rule = ["--:" if column.figures else "---" for column in seen.columns]
     body = [[_escaped(_noted(cell)) for cell in row] for row in seen.rows]
     lines = ["| " + " | ".join(cells) + " |" for cells in (head, rule, *body)]
-    return "\n".join([*lines, "", *(f"{_escaped(note)}  " for note in seen.notes)]).rstrip() + "\n"
+    return "\n".join([*lines, "", *(f"{_escaped(note)}  " for note in table.sentences())]).rstrip() + "\n"
 
 
 def _noted(cell: Cell) -> str:

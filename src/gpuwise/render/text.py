@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import singledispatch
 
-from rich.box import Box
-from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
 from gpuwise.locale import _
-from gpuwise.view.page import Caution, Cell, Chart, Column, Facts, Page, Table, Text
+from gpuwise.render.grid import grid
+from gpuwise.view.page import Caution, Cell, Chart, Facts, Page, Table, Text
 
 WIDTH = 120
 """Columns where nobody says how many there are: a pipe or a file."""
-
-GAP = 2
-LONG_NAME = 26
-HEAD_RULE = "    \n    \n ── \n    \n    \n    \n    \n    \n"
-"""A line below the head and no other (rich draws a table with eight times four signs)."""
 
 PLAIN_SIGNS = {"×": "x", "★": "*", "→": "->", "–": "-", "—": "-", "·": "-", "…": "...", "─": "-", "−": "-", "€": "EUR",
                "≥": ">=", "≤": "<=", "²": "2", "³": "3", "µ": "u", "’": "'", "“": '"', "”": '"'}  # fmt: skip
@@ -103,7 +97,7 @@ def _caution(block: Caution, plain: Plain, width: int) -> RenderableType:
 
 @_block.register
 def _facts(block: Facts, plain: Plain, width: int) -> RenderableType:
-    grid = RichTable.grid(padding=(0, GAP, 0, 0))
+    grid = RichTable.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", min_width=min(12, width // 4), max_width=width // 3)
     grid.add_column()
     for fact in block.facts:
@@ -114,125 +108,21 @@ def _facts(block: Facts, plain: Plain, width: int) -> RenderableType:
 
 @_block.register
 def _table(block: Table, plain: Plain, width: int) -> RenderableType:
-    block = block.visible()
-    fit = _fit(block, width)
-    grid = RichTable(
-        box=Box("\n".join(map(plain, HEAD_RULE.split("\n")))),
-        padding=(0, GAP - 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
-    for column, size in zip(fit.columns, _widths(fit.columns, width), strict=True):
-        head = RichText(plain(column.head), justify="right" if column.figures else "left", style="bold")
-        grid.add_column(head, width=size)
-    for row in block.rows:
-        grid.add_row(*(column.cell(row[column.place], plain) for column in fit.columns))
-    notes = [RichText(plain(note), style="dim") for note in (*block.notes, *fit.notes())]
-    return Group(RichText(plain(block.title), style="bold"), grid, *notes)
+    shown = _in_plain(block, plain)
+    laid = grid(shown, width)
+    lines = [RichText(plain(line), style="bold") for line in laid.head[:-1]] + [RichText(plain(laid.head[-1]))]
+    for row, notes in laid.rows:
+        lines += [*map(RichText, row), *(RichText(note, style="dim") for note in notes)]
+    left = [_("Not shown at this width: {names}.").format(names=", ".join(laid.left))] if laid.left else []
+    said = [RichText(plain(text), style="dim") for text in (*shown.sentences(laid.shown), *left)]
+    return Group(RichText(plain(block.title), style="bold"), *lines, *said)
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One column as it is laid out. values, spans: columns of the longest figure and interval (0 if none is shown)."""
+def _in_plain(table: Table, plain: Plain) -> Table:
+    """The table in signs that the console has, before anything is measured."""
 
-    place: int
-    column: Column
-    values: int
-    spans: int
-    words: int
+    def cell(given: Cell) -> Cell:
+        return replace(given, shown=plain(given.shown), span=plain(given.span), note=plain(given.note))
 
-    @property
-    def figures(self) -> bool:
-        return self.column.figures
-
-    @property
-    def head(self) -> str:
-        return self.column.head
-
-    @property
-    def natural(self) -> int:
-        """Wide enough for every cell in one line; notes may be folded between words."""
-        return max(self.values + (self.spans and self.spans + len(" ()")), self.words, cell_len(self.head))
-
-    @property
-    def relaxed(self) -> int:
-        """Long names may take two lines before another column has to go."""
-        return self.natural if self.figures else max(self.folded, min(self.natural, LONG_NAME))
-
-    @property
-    def folded(self) -> int:
-        """The least width: names may take two lines, figures may not."""
-        return self.natural if self.figures else max(self.words, self.natural * 2 // 3)
-
-    def cell(self, cell: Cell, plain: Plain) -> RichText:
-        """Figures are padded so that values and intervals stand below each other."""
-        shown = plain(cell.shown)
-        if self.figures:
-            bracket = f" ({plain(cell.span)})" if cell.span and self.spans else ""
-            tail = bracket.ljust(self.spans and self.spans + len(" ()"))
-            shown = (shown.rjust(self.values) + tail).rjust(self.natural)
-        line = RichText(shown)
-        if cell.note:
-            line.append(f"\n{plain(cell.note)}", style="dim")
-        return line
-
-
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    columns: tuple[_Column, ...]
-    left: tuple[Column, ...]
-    without_spans: bool
-
-    def notes(self) -> Iterator[str]:
-        names = [column.title for column in self.left] + ([_("intervals")] if self.without_spans else [])
-        if names:
-            yield _("Not shown at this width: {names}.").format(names=", ".join(names))
-
-
-def _fit(block: Table, width: int) -> _Fit:
-    """Which columns are shown: the least important go first, then names are folded, at last intervals are left out."""
-    columns = [_laid_out(block, i) for i in range(len(block.columns))]
-    left: list[Column] = []
-    _drop(columns, left, width, 2, lambda c: c.relaxed)
-    if _total(columns, lambda c: c.relaxed) > width:
-        _drop(columns, left, width, 1, lambda c: c.folded)
-    narrow = _total(columns, lambda c: c.folded) > width and any(c.spans for c in columns)
-    shown = [replace(c, spans=0) for c in columns] if narrow else columns
-    return _Fit(tuple(shown), tuple(left), narrow)
-
-
-def _widths(columns: Sequence[_Column], width: int) -> list[int]:
-    """The width of each column: the natural one, less what folding must save, taken where most can be saved."""
-    sizes = [c.natural for c in columns]
-    excess = _total(columns, lambda c: c.natural) - width
-    for i in sorted(range(len(columns)), key=lambda i: columns[i].folded - columns[i].natural):
-        saved = max(0, min(excess, columns[i].natural - columns[i].folded))
-        sizes[i] -= saved
-        excess -= saved
-    return sizes
-
-
-def _drop(columns: list[_Column], left: list[Column], width: int, least: int, size: Callable[[_Column], int]) -> None:
-    while _total(columns, size) > width:
-        victim = max(columns, key=lambda c: c.column.rank)
-        if victim.column.rank < least:
-            return
-        columns.remove(victim)
-        left.append(victim.column)
-
-
-def _total(columns: Sequence[_Column], size: Callable[[_Column], int]) -> int:
-    return sum(size(column) + GAP for column in columns) - GAP
-
-
-def _laid_out(block: Table, place: int) -> _Column:
-    cells, column = [row[place] for row in block.rows], block.columns[place]
-    notes = " ".join(cell.note for cell in cells)
-    names = "" if column.figures else " ".join(cell.shown for cell in cells)
-    return _Column(
-        place=place,
-        column=column,
-        values=max((cell_len(c.shown) for c in cells), default=0),
-        spans=max((cell_len(c.span) for c in cells), default=0),
-        words=max(map(cell_len, f"{notes} {names} {column.head}".split()), default=0),
-    )
+    columns = tuple(replace(c, title=plain(c.title), unit=plain(c.unit)) for c in table.columns)
+    return replace(table, columns=columns, rows=tuple(tuple(map(cell, row)) for row in table.rows))

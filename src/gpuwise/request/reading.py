@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from gpuwise import units
 from gpuwise.errors import InvalidInput, Message, UnknownName
+from gpuwise.request.places import country
 from gpuwise.request.types import CHOICES, Option, options
 from gpuwise.request.wishes import gpu_ranges, refuse_contradictions
 from gpuwise.units import Usd, UsdPerHour
@@ -154,6 +155,49 @@ def _usd(
         raise at(spelled, error) from None
 
 
+def _typed(parse: Callable[[str], Any], hint: Message | None = None) -> Callable[[str], Any]:
+    """A parser of `units` for one value that a person typed: no other value decides what "1,000" means."""
+
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except InvalidInput as error:
+            said = error.message.values
+            if {"text", "first", "other"} <= said.keys():
+                raise InvalidInput(
+                    Message('"{text}" may be {first} or {other}.', **said),
+                    Message("Write it without a sign between thousands: {first} or {other}.", **said),
+                ) from None
+            raise InvalidInput(error.message, hint or error.hint) from None
+
+    return read
+
+
+def _vat(text: str) -> float:
+    """19 % or 0.19. A bare number above one half is refused: 1 may be meant as 1 % or as the whole."""
+    fraction = None if "%" in text else units.parse_number(text)
+    if fraction is not None and fraction > LARGEST_BARE_VAT:
+        raise InvalidInput(
+            Message('"{text}" has no per cent sign, and no VAT rate is so high.', text=text),
+            Message('Write "{text} %", or a fraction such as 0.19.', text=text),
+        )
+    return units.parse_fraction(text)
+
+
+def _hours_per_month(text: str) -> float:
+    if not any(sign.isdigit() for sign in text):
+        raise InvalidInput(
+            Message('"{text}" is not a number of hours.', text=text), Message("Write for example 400, or 400 h.")
+        )
+    hours = units.parse_hours(text)
+    if hours > units.HOURS_PER_MONTH:
+        raise InvalidInput(
+            Message('"{text}" is more than the {most:g} hours of a month.', text=text, most=units.HOURS_PER_MONTH),
+            Message("Write a number of hours up to {most:g}.", most=units.HOURS_PER_MONTH),
+        )
+    return hours
+
+
 def _choice(kind: str) -> Callable[[str], str]:
     """Reads one of a closed list, in upper or lower case."""
     spellings = {c.lower(): c for c in CHOICES[kind]}
@@ -177,12 +221,12 @@ def _did_you_mean(near: Sequence[str]) -> Message:
 def _place(text: str) -> str:
     if text.lower() == "on-premises":
         return text.lower()
-    if re.fullmatch("[A-Za-z]{2}", text):
-        return text.upper()
-    raise InvalidInput(
-        Message('"{text}" is not a country code of two letters, EU or on-premises.', text=text),
-        Message("Write for example DE, EU or on-premises."),
-    )
+    try:
+        return country(text)
+    except UnknownName as error:
+        if error.nearest:
+            raise
+        raise UnknownName(error.message, Message("Write for example DE, EU or on-premises.")) from None
 
 
 def _currency(text: str) -> str:
@@ -209,7 +253,13 @@ def _gpu(text: str) -> str:
 
 
 def _limit(text: str) -> int | None:
-    return None if text.lower() == "all" else units.parse_count(text)
+    return None if text.lower() == "all" else int(_typed(units.parse_count, Message("Write 1 or more, or all."))(text))
+
+
+LARGEST_BARE_VAT = 0.5
+"""No country takes half of a price; so a larger number is meant in per cent."""
+
+_WHOLE = Message("Write a whole number from 1 up, such as 8.")
 
 
 KINDS: dict[str, Kind] = {
@@ -219,15 +269,15 @@ KINDS: dict[str, Kind] = {
     "path": Kind(str),
     "paths": Kind(str),
     "flag": Kind(_flag),
-    "price": Kind(units.parse_money),
-    "money": Kind(units.parse_money),
-    "duration": Kind(units.parse_duration),
+    "price": Kind(_typed(units.parse_money)),
+    "money": Kind(_typed(units.parse_money)),
+    "duration": Kind(_typed(units.parse_duration)),
     "date": Kind(units.parse_date),
-    "days": Kind(units.parse_count),
-    "hours": Kind(units.parse_hours),
-    "count": Kind(units.parse_count),
-    "positive": Kind(units.parse_positive),
-    "fraction": Kind(units.parse_fraction),
+    "days": Kind(_typed(units.parse_count, _WHOLE)),
+    "hours": Kind(_typed(_hours_per_month)),
+    "count": Kind(_typed(units.parse_count, _WHOLE)),
+    "positive": Kind(_typed(units.parse_positive)),
+    "fraction": Kind(_typed(_vat)),
     "limit": Kind(_limit),
     "place": Kind(_place),
     "currency": Kind(_currency),

@@ -72,7 +72,7 @@ class OfferFilters:
         "datacentre: no machines of private hosts.", kind="host", show="HOST", default="any", example="datacentre"
     )
     max_price_usd_per_hour: UsdPerHour | None = about(
-        "Highest price of the whole offer, an hour.",
+        "Highest price of the whole offer, an hour (a bare number: in --currency).",
         kind="price",
         show="MONEY",
         flags=("--max-price",),
@@ -128,7 +128,11 @@ class JobFilters(OfferFilters):
         "Longest time to the finished job.", kind="duration", show="DURATION", flags=("--deadline",), example="36h"
     )
     budget_usd: Usd | None = about(
-        "Highest bill (gross, before credits).", kind="money", show="MONEY", flags=("--budget",), example="50USD"
+        "Highest bill, gross, before credits (a bare number: in --currency).",
+        kind="money",
+        show="MONEY",
+        flags=("--budget",),
+        example="50USD",
     )
     quota: str | None = about(
         "Your quotas: TOML.", kind="path", show="FILE", group="Your own data", example="quota.toml"
@@ -156,7 +160,7 @@ class JobFilters(OfferFilters):
         "net: you reclaim VAT; gross: you pay it.", kind="tax", show="MODE", default="net", group="Job", example="gross"
     )
     vat_fraction: Fraction | None = about(
-        "Your VAT rate, for --tax gross.",
+        "Your VAT rate, for --tax gross: 19 % or 0.19.",
         kind="fraction",
         show="PERCENT",
         group="Job",
@@ -229,7 +233,8 @@ class DataRequest(OfferFilters):
     """What are the facts? List them, show one, check them, compare two days, or fetch today's."""
 
     action: str = about(
-        "list the offers, show one NAME, check every row, diff two FILEs or DAYs, refresh from the providers.",
+        "list the offers, show one NAME, check every row, diff two FILEs or DAYs, refresh from the providers. "
+        "Filters are for list and diff, your own data for list and show; check and refresh take no option of these.",
         kind="action", show="ACTION", default=MISSING, example="list", positional=True, required=True,
     )  # fmt: skip
     names: tuple[str, ...] = about(
@@ -245,7 +250,12 @@ class DataRequest(OfferFilters):
         example="provider,gpu",
     )
     limit: int | None = about(
-        "Rows to show, or all.", kind="limit", show="N|all", default=20, group="Output", example="all"
+        "For list, show and diff: rows to show, or all.",
+        kind="limit",
+        show="N|all",
+        default=20,
+        group="Output",
+        example="all",
     )
 
 

@@ -30,6 +30,7 @@ def refuse_contradictions(request: object) -> None:
         raise InvalidInput(Message("--tokens and --input-size exclude each other: a sequence, or an image."), ONE)
     if isinstance(request, DataRequest):
         _refuse_wrong_names(request)
+        _refuse_unused(request)
 
 
 _RANGE = re.compile(r"[^.:]*\.\.[^.:]*|[0-9]{1,3}|[0-9.]+\s*[MGT]i?B", re.I)
@@ -101,16 +102,44 @@ def _refuse_no_tax(request: JobFilters) -> None:
 
 
 _NAMES = {
-    "show": (1, Message("data show needs one name: of an instance, a GPU, an offer or a provider.")),
-    "diff": (2, Message("data diff needs two names: files, or days of the bundled history.")),
+    "show": (1, Message("data show needs one name: of an instance, a GPU, an offer or a provider."), "p2.xlarge"),
+    "diff": (
+        2,
+        Message("data diff needs two names: files, or days of the bundled history."),
+        "2026-01-01 2026-06-01",
+    ),
 }
 
 
 def _refuse_wrong_names(request: DataRequest) -> None:
-    wanted, rule = _NAMES.get(request.action, (0, Message("data {action} takes no name.", action=request.action)))
+    none = (0, Message("data {action} takes no name.", action=request.action), "")
+    wanted, rule, names = _NAMES.get(request.action, none)
     if len(request.names) != wanted:
-        raise InvalidInput(rule, Message("For example: gpuwise data show p2.xlarge"))
-    if request.by and request.action != "list":
-        raise InvalidInput(
-            Message("--by has no meaning with data {action}.", action=request.action), Message("Use it with data list.")
-        )
+        example = f"gpuwise data {request.action} {names}".rstrip()
+        raise InvalidInput(rule, Message("For example: {example}", example=example))
+
+
+_FILTERS = frozenset((
+    "gpu", "provider", "region", "market", "host", "max_price_usd_per_hour", "data_must_stay", "startable",
+    "max_age_days",
+))  # fmt: skip
+_OWN = frozenset(("offers", "machine", "only_offers", "live"))
+USED_BY = {
+    "list": _FILTERS | _OWN | {"as_of", "discounts", "currency", "limit", "by"},
+    "show": _OWN | {"as_of", "currency", "limit"},
+    "diff": _FILTERS | {"currency", "limit"},
+    "check": frozenset(("offers", "only_offers")),
+    "refresh": frozenset[str](),
+}
+"""Which options each action of `data` looks at. An option that changes nothing is refused rather than ignored."""
+
+
+def _refuse_unused(request: DataRequest) -> None:
+    for option in options(DataRequest).values():
+        said = not option.positional and getattr(request, option.field) != option.default
+        if said and option.field not in USED_BY[request.action]:
+            uses = ", ".join(f"data {action}" for action, used in USED_BY.items() if option.field in used)
+            raise InvalidInput(
+                Message("{option} has no meaning with data {action}.", option=option.spelled, action=request.action),
+                Message("It is for: {actions}.", actions=uses),
+            )

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
@@ -18,6 +18,8 @@ from gpuwise.store.delimited import to_utf8
 from gpuwise.store.tables import read_bytes
 
 T = TypeVar("T")
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""What steers a terminal (ESC and its kin); TOML and JSON can write it as an escape."""
 Keys = tuple[str | int, ...]
 
 MAY_BE_ZERO = frozenset((
@@ -49,7 +51,7 @@ class Document:
 
     def error(self, keys: Keys, what: Message, hint: Message | None = None) -> DataError:
         """Something is wrong at `keys`: names of tables and keys, and places in lists."""
-        path, line = _path(keys), self.line(keys)
+        path, line = path_of(keys), self.line(keys)
         where = Message("{file}, line {line}", file=self.name, line=line) if line else self.name
         return DataError(
             Message("{where}: {path} {what}.", where=where, path=path, what=what)
@@ -112,18 +114,26 @@ def read_json(path: Path) -> Document:
     return Document(name=path.name, text=text, data=data)
 
 
-def build(document: Document, cls: type[T], data: object, keys: Keys = (), **more: object) -> T:
+def build(
+    document: Document,
+    cls: type[T],
+    data: object,
+    keys: Keys = (),
+    *,
+    may_be_zero: Collection[str] = MAY_BE_ZERO,
+    **more: object,
+) -> T:
     """`cls` (a dataclass) from a table of the document; `more` are fields that the file does not state.
 
-    Numbers are not taken from texts, keys that `cls` lacks are refused with the nearest, and numbers have to be
-    possible (`MAY_BE_ZERO`).
+    Numbers are not taken from texts, keys that `cls` lacks are refused with the nearest, numbers have to be possible
+    (0 only under the keys `may_be_zero`), and texts hold nothing that steers a terminal.
     """
     from pydantic import ValidationError  # slow to import, and a price list in CSV needs none of it
 
     if not isinstance(data, dict):
         raise document.error(keys, Message("is not a table of keys and values"))
     _refuse_unknown(document, [f.name for f in fields(cls) if f.name not in more], data, keys)  # type: ignore[arg-type]
-    _check_numbers(document, data, keys)
+    _check_values(document, data, keys, may_be_zero)
     try:
         return _adapter(cls).validate_json(json.dumps({**data, **more}, default=str), strict=True)  # type: ignore[arg-type,no-any-return]
     except ValidationError as error:
@@ -173,7 +183,8 @@ def _no_constant(text: str) -> float:
     raise ValueError(text)
 
 
-def _path(keys: Keys) -> str:
+def path_of(keys: Keys) -> str:
+    """The keys as a person says them: rate[2].until."""
     text = "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in keys)
     return text.removeprefix(".")
 
@@ -189,24 +200,28 @@ def _did_you_mean(key: str, known: Sequence[str]) -> Message:
     return Message("Did you mean {near}?", near=near[0]) if near else Message("Use {known}.", known=", ".join(known))
 
 
-def _check_numbers(document: Document, data: object, keys: Keys) -> None:
+def _check_values(document: Document, data: object, keys: Keys, may_be_zero: Collection[str]) -> None:
     if isinstance(data, Mapping):
         for key, value in data.items():
-            _check_numbers(document, value, (*keys, key))
+            _check_values(document, value, (*keys, key), may_be_zero)
     elif isinstance(data, list):
         for place, value in enumerate(data):
-            _check_numbers(document, value, (*keys, place))
-    elif isinstance(data, int | float) and (rule := _impossible(str(keys[-1]), data)) and not isinstance(data, bool):
+            _check_values(document, value, (*keys, place), may_be_zero)
+    elif isinstance(data, str) and CONTROL.search(data):
+        raise document.error(keys, Message("holds a control character"), Message("Take it out."))
+    elif isinstance(data, int | float) and (rule := _impossible(str(keys[-1]), data, may_be_zero)):
         raise document.error(keys, rule)
 
 
-def _impossible(name: str, value: float) -> Message | None:
+def _impossible(name: str, value: float, may_be_zero: Collection[str]) -> Message | None:
+    if isinstance(value, bool):
+        return None
     if not math.isfinite(value):
         return Message("is {value}, which is no number", value=value)
     if name.endswith("_fraction") and value > 1:
         return Message("is {value}: a share is at most 1 (0.15 is 15 %)", value=value)
     if name == "pue" and value < 1:
         return Message("is {value}: a facility draws at least what its machines draw (1.0)", value=value)
-    if value < 0 or (value == 0 and name not in MAY_BE_ZERO):
+    if value < 0 or (value == 0 and name not in may_be_zero):
         return Message("is {value}: it has to be above 0", value=value)
     return None

@@ -6,7 +6,7 @@ Every reader raises DataError (file, line, key, what to do) for what it cannot u
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import Field, dataclass, field, fields, make_dataclass, replace
 from datetime import date
 from functools import cache
@@ -16,17 +16,20 @@ from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
-from gpuwise.catalogue import coded, join
+from gpuwise.catalogue import Catalogue, coded, join
 from gpuwise.cost.discounts import Commitment, Credit, Discounts, Rate, Scope
-from gpuwise.errors import Message
-from gpuwise.model import Accelerator, Machine, Measurement, Source, Workload
+from gpuwise.errors import Message, UnknownName
+from gpuwise.model import Accelerator, Machine, Market, Measurement, Source, Workload
 from gpuwise.names import Match, Unknown, resolve
 from gpuwise.rank import Quota
+from gpuwise.request.places import country
 from gpuwise.sources import Facts, Loaded
-from gpuwise.sources.document import Document, Keys, build, only, read_json, read_toml, tables
-from gpuwise.store.delimited import Table
+from gpuwise.sources.document import CONTROL, Document, Keys, build, only, path_of, read_json, read_toml, tables
+from gpuwise.sources.offered import Offered, nearest
+from gpuwise.store.delimited import Table, controls_note
 from gpuwise.store.tables import from_table, read_offers
 from gpuwise.units import Fraction, Hours, UsdPerHour
+from gpuwise.workloads import FAMILIES
 
 MEASUREMENT_SCHEMA = 1
 ADAM_BYTES = 16
@@ -53,7 +56,7 @@ def offers(path: Path, facts: Facts) -> Loaded:
         return read_offers(path, facts)
     document = read_toml(path) if suffix == ".toml" else read_json(path)
     version = hashlib.sha256(document.text.encode()).hexdigest()[:12]
-    return from_table(_table(document), facts, version=version)
+    return from_table(_table(document), facts, version=version, own=True)
 
 
 def _table(document: Document) -> Table:
@@ -63,6 +66,7 @@ def _table(document: Document) -> Table:
         raise document.error((), Message("holds no list of offers"), Message("Begin each offer with [[offer]]."))
     titles = dict.fromkeys(key for _, entry in listed for key in entry)
     texts = {title: [_cell(entry.get(title)) for _, entry in listed] for title in titles}
+    steering = [line for line, entry in listed for value in entry.values() for _ in CONTROL.findall(str(value))]
     return Table(
         name=document.name,
         columns={title: coded(column) for title, column in texts.items()},
@@ -71,6 +75,7 @@ def _table(document: Document) -> Table:
         blank=0,
         encoding="utf-8",
         separator=",",
+        notes=(controls_note(len(steering), steering[0]),) if steering else (),
     )
 
 
@@ -80,7 +85,7 @@ def _offer_tables(document: Document) -> list[tuple[int, Any]]:
 
 
 def _cell(value: object) -> str | None:
-    return None if value is None or not str(value).strip() else str(value).strip()
+    return None if value is None else CONTROL.sub("", str(value)).strip() or None
 
 
 # ---- machines, quotas, agreements ----
@@ -99,19 +104,36 @@ def _machine(document: Document, entry: Any, keys: Keys, facts: Facts) -> Machin
     machine = build(document, Machine, plain, keys, source={"kind": "quoted", "ref": document.name})
     if machine.residual_usd > machine.capex_usd:
         raise document.error((*keys, "residual_usd"), Message("is above capex_usd"))
-    return replace(machine, accelerator=_one_gpu(document, machine.accelerator, (*keys, "accelerator"), facts))
-
-
-def quotas(path: Path, facts: Facts) -> tuple[Quota, ...]:
-    """The quotas of `[[quota]]` tables: provider, accelerators, and region or accelerator if it holds for one only."""
-    document = read_toml(path)
-    only(document, "quota")
-    stated = [(keys, build(document, Quota, entry, keys)) for keys, entry in tables(document, "quota")]
-    return tuple(
-        replace(quota, accelerator=gpu)
-        for keys, quota in stated
-        for gpu in _gpus(document, quota.accelerator, (*keys, "accelerator"), facts)
+    return replace(
+        machine,
+        accelerator=_one_gpu(document, machine.accelerator, (*keys, "accelerator"), facts),
+        country=_country(document, machine.country, (*keys, "country")),
     )
+
+
+def _country(document: Document, text: str | None, keys: Keys) -> str | None:
+    try:
+        return None if text is None else country(text)
+    except UnknownName as error:
+        what = Message('is "{text}", no country code of two letters (ISO 3166-1)', text=text)
+        raise document.error(keys, what, error.hint) from None
+
+
+def quotas(path: Path, facts: Facts, offers: Catalogue) -> tuple[Quota, ...]:
+    """The quotas of `[[quota]]` tables: provider, accelerators, and region or accelerator if it holds for one only.
+
+    offers: those whose names it may use, in any case. DataError for a provider or a region that none of them has.
+    """
+    document, offered = read_toml(path), Offered(offers)
+    only(document, "quota")
+    found = []
+    for keys, entry in tables(document, "quota"):
+        quota = build(document, Quota, entry, keys, may_be_zero=("accelerators",))
+        gpus = _gpus(document, quota.accelerator, (*keys, "accelerator"), facts)
+        for scope in offered.scopes(document, keys, Scope(provider=quota.provider, region=quota.region), gpus):
+            named = {"provider": scope.provider, "region": scope.region, "accelerator": scope.accelerator}
+            found.append(replace(quota, **named))  # type: ignore[arg-type]
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +144,12 @@ class _Agreement:
     instance: str | None = None
     region: str | None = None
     accelerator: str | None = None
-    market: str | None = None
+    market: Market | None = None
     until: date | None = None
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(provider=self.provider, instance=self.instance, region=self.region, market=self.market)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +166,18 @@ class _Commitment(_Agreement):
 A = TypeVar("A", bound=_Agreement)
 
 
-def discounts(path: Path, facts: Facts) -> Discounts:
-    """The agreements of `[[rate]]`, `[[commitment]]` and `[[credit]]` tables."""
-    document = read_toml(path)
+def discounts(path: Path, facts: Facts, offers: Catalogue, as_of: date) -> tuple[Discounts, tuple[Message, ...]]:
+    """The agreements of `[[rate]]`, `[[commitment]]` and `[[credit]]` tables, and notes on those without effect.
+
+    offers: those whose names the agreements may use, in any case; DataError for a name that none of them has. as_of:
+    the day asked about; an agreement that ended before it is noted.
+    """
+    document, offered = read_toml(path), Offered(offers)
     only(document, "rate", "commitment", "credit")
-    return Discounts(
+    rates = _scoped(document, "rate", _Rate, facts, offered)
+    commitments = _scoped(document, "commitment", _Commitment, facts, offered)
+    granted = [(keys, build(document, Credit, entry, keys)) for keys, entry in tables(document, "credit")]
+    agreed = Discounts(
         rates=tuple(
             Rate(
                 scope=scope,
@@ -152,33 +185,51 @@ def discounts(path: Path, facts: Facts) -> Discounts:
                 price_usd_per_hour=rate.price_usd_per_hour,
                 until=rate.until,
             )
-            for rate, scope in _scoped(document, "rate", _Rate, facts)
+            for _, rate, scopes in rates
+            for scope in scopes
         ),
         commitments=tuple(
             Commitment(scope=scope, left_h=commitment.left_h, until=commitment.until)
-            for commitment, scope in _scoped(document, "commitment", _Commitment, facts)
+            for _, commitment, scopes in commitments
+            for scope in scopes
         ),
-        credits=tuple(build(document, Credit, entry, keys) for keys, entry in tables(document, "credit")),
+        credits=tuple(
+            replace(credit, provider=name)
+            for keys, credit in granted
+            for name in offered.providers(document, (*keys, "provider"), credit.provider)
+        ),
+    )
+    idle = [(keys, agreement.until, _covers_none(offers, scopes)) for keys, agreement, scopes in (*rates, *commitments)]
+    idle += [(keys, credit.until, False) for keys, credit in granted]
+    return agreed, tuple(
+        note for keys, until, none in idle for note in _without_effect(document, keys, until, none, as_of)
     )
 
 
-def _scoped(document: Document, key: str, cls: type[A], facts: Facts) -> Iterator[tuple[A, Scope]]:
-    """Each entry of `[[key]]` with every scope that its GPU name stands for."""
+def _without_effect(document: Document, keys: Keys, until: date | None, none: bool, as_of: date) -> Iterator[Message]:
+    where = {"file": document.name, "line": document.line(keys) or 1, "path": path_of(keys)}
+    if until is not None and until < as_of:
+        yield Message("{file}, line {line}: {path} ended on {until} and is not used", **where, until=until)
+    elif none:
+        yield Message("{file}, line {line}: {path} covers no offer", **where)
+
+
+def _covers_none(offers: Catalogue, scopes: Sequence[Scope]) -> bool:
+    return not any(scope.covers(offers).any() for scope in scopes)
+
+
+def _scoped(
+    document: Document, key: str, cls: type[A], facts: Facts, offered: Offered
+) -> list[tuple[Keys, A, list[Scope]]]:
+    """Each entry of `[[key]]` with every scope that its names stand for."""
+    found = []
     for keys, entry in tables(document, key):
         stated = build(document, cls, entry, keys)
         if isinstance(stated, _Rate) and (stated.off_fraction is None) == (stated.price_usd_per_hour is None):
             raise document.error(keys, Message("states both or neither of off_fraction and price_usd_per_hour"))
-        for gpu in _gpus(document, stated.accelerator, (*keys, "accelerator"), facts):
-            yield (
-                stated,
-                Scope(
-                    provider=stated.provider,
-                    instance=stated.instance,
-                    region=stated.region,
-                    accelerator=gpu,
-                    market=stated.market,
-                ),
-            )
+        gpus = _gpus(document, stated.accelerator, (*keys, "accelerator"), facts)
+        found.append((keys, stated, offered.scopes(document, keys, stated.scope, gpus)))
+    return found
 
 
 def _gpus(document: Document, text: str | None, keys: Keys, facts: Facts) -> list[str | None]:
@@ -213,8 +264,11 @@ def _variants(document: Document, text: str, keys: Keys, facts: Facts) -> tuple[
 # ---- workloads and measured runs ----
 
 
-def workload(path: Path) -> Workload:
-    """The workload that a TOML file states: the counts of `model.Workload`, with or without `[workload]` above them."""
+def workload(path: Path, measured: Collection[str]) -> Workload:
+    """The workload that a TOML file states: the counts of `model.Workload`, with or without `[workload]` above them.
+
+    measured: workloads that it may name as `nearest`. DataError for another one, and for a family nobody knows.
+    """
     document = read_toml(path)
     inner = document.data.get("workload", document.data)
     keys: Keys = ("workload",) if "workload" in document.data else ()
@@ -223,6 +277,10 @@ def workload(path: Path) -> Workload:
     name = inner.get("name", path.stem)
     usual = {"name": name, "title": name, "model": name, "sample": "sample", "state_bytes_per_parameter": ADAM_BYTES}
     stated = build(document, _workload_file(), usual | inner, keys)
+    _known(document, (*keys, "family"), stated.family, FAMILIES, Message("Use {names}.", names=", ".join(FAMILIES)))
+    for place, name in enumerate(stated.nearest):
+        look = Message("{count} are measured: see throughput.csv.", count=len(measured))
+        _known(document, (*keys, "nearest", place), name, measured, look)
     assumed = dict(stated.assumed)
     if "state_bytes_per_parameter" not in inner:
         assumed["state_bytes_per_parameter"] = "Adam in fp32; the file does not say"
@@ -231,6 +289,13 @@ def workload(path: Path) -> Workload:
         source=Source(kind="quoted", ref=path.name),
         reasons={} if stated.accuracy_fraction else {"accuracy_fraction": Message("the file does not state it")},
     )
+
+
+def _known(document: Document, keys: Keys, name: str, known: Collection[str], look: Message) -> None:
+    if name not in known:
+        near = nearest(name, known)
+        hint = Message("Did you mean {names}? {look}", names=", ".join(near), look=look) if near else look
+        raise document.error(keys, Message('is "{name}", which nobody knows here', name=name), hint)
 
 
 @cache

@@ -19,8 +19,8 @@ import numpy as np
 
 from gpuwise.catalogue import Catalogue, as_date, from_rows, join
 from gpuwise.errors import InvalidInput, Message
-from gpuwise.integrity import check_live
 from gpuwise.sources import Facts, Loaded
+from gpuwise.sources.gate import objections
 from gpuwise.store import cache, package
 from gpuwise.store.tables import parse_offers
 from gpuwise.units import Seconds
@@ -137,27 +137,12 @@ def _offers(provider: str, csv: str, seen: date, facts: Facts) -> Loaded:
 
 def _gated(offers: Catalogue, today: date) -> Catalogue:
     """The offers that pass the rules of `gpuwise.integrity`; the others are rejects, each with its reason."""
-    rows = [_row(offers, row) for row in range(len(offers))]
-    objections = {f.row: f for f in check_live(rows, package.tables(), today)}
-    if not objections:
+    against = objections(offers, today)
+    if not against:
         return offers
-    kept = np.array([row["id"] not in objections for row in rows])
-    reasons = (Message("{id}: {why}", id=f.row, why=f.message) for f in objections.values())
+    kept = np.array([row not in against for row in range(len(offers))])
+    reasons = (Message("{id}: {why}", id=offers.offer_id(row), why=f.message) for row, f in against.items())
     return replace(offers.take(kept), rejects=(*offers.rejects, *reasons))
-
-
-def _row(offers: Catalogue, row: int) -> dict[str, str]:
-    """What the rules look at, as text."""
-    offer = offers.offer(row)
-    price, unknown = offer.price_usd_per_hour, offer.accelerator == "unknown"
-    return {
-        "id": offer.id, "provider": offer.provider, "instance": offer.instance, "region": offer.region or "",
-        "market": offer.market, "accelerator": "" if unknown else offer.accelerator,
-        "accelerators": str(offer.accelerators), "host": offer.host, "availability": offer.availability,
-        "price_unit": offer.price_unit, "price_state": offers.price_state[row] or "unknown",
-        "price_usd_per_hour": "" if price is None else repr(price), "tax": offers.tax[row] or "unknown",
-        "observed": str(offer.observed or ""),
-    }  # fmt: skip
 
 
 def _folder() -> Path:

@@ -12,7 +12,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from platformdirs import user_cache_path
 from gpuwise.catalogue import DATES, NUMBERS, TEXT, Catalogue, Coded
 from gpuwise.errors import Message
 
-SCHEMA = 2
+SCHEMA = 3
 """Of the entries; raise it whenever the meaning of a column or the way a file is read changes."""
 KEPT_ENTRIES = 24
 """The newest entries that stay; older ones go when another is written."""
@@ -32,10 +32,14 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A catalogue, and what its reader should know: how files were read, which columns were not, what failed."""
+    """A catalogue, and what its reader should know: how files were read, which columns were not, what failed.
+
+    lines: int32 (n,), the line of the file where each offer stands, where it comes from one.
+    """
 
     catalogue: Catalogue
     notes: tuple[Message, ...] = ()
+    lines: NDArray[np.int32] | None = None
 
 
 def folder() -> Path:
@@ -57,7 +61,7 @@ def cached(entry: str, make: Callable[[], Loaded]) -> Loaded:
     made = make()
     if save(path, made):
         prune(path.parent)
-    return Loaded(catalogue=made.catalogue, notes=made.notes + aside)
+    return replace(made, notes=made.notes + aside)
 
 
 def load(path: Path) -> tuple[Loaded | None, tuple[Message, ...]]:
@@ -138,6 +142,7 @@ def _pack(loaded: Loaded) -> dict[str, Any]:
     }
     arrays = {c: _narrow(column.codes, len(column.values)) for c, column in coded.items()}
     arrays |= {c: getattr(catalogue, c) for c in (*NUMBERS, *DATES)}
+    arrays |= {} if loaded.lines is None else {"lines": loaded.lines}
     arrays = {c: _once(a) for c, a in arrays.items()}
     return arrays | {"head": np.frombuffer(json.dumps(head, ensure_ascii=False, default=str).encode(), np.uint8)}
 
@@ -148,13 +153,14 @@ def _unpack(arrays: dict[str, NDArray[Any]]) -> Loaded:
     columns: dict[str, Any] = {c: np.broadcast_to(a, (rows,)) for c, a in arrays.items() if c not in values}
     for c, texts in values.items():
         columns[c] = Coded(np.broadcast_to(arrays[c].astype(np.int32), (rows,)), tuple(texts))
+    lines = columns.pop("lines", None)
     catalogue = Catalogue(
         name=head["name"],
         version=head["version"],
         rejects=tuple(_message(m) for m in head["rejects"]),
         **columns,
     )
-    return Loaded(catalogue=catalogue, notes=tuple(_message(m) for m in head["notes"]))
+    return Loaded(catalogue=catalogue, notes=tuple(_message(m) for m in head["notes"]), lines=lines)
 
 
 def _once(array: NDArray[Any]) -> NDArray[Any]:

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwise.catalogue import Coded
-from gpuwise.errors import Message
+from gpuwise.errors import Message, UnknownName
 from gpuwise.model import Accelerator, Fx
 from gpuwise.names import Ambiguous, Name, Slice, memory_per_gpu, resolve
+from gpuwise.request.places import country
 from gpuwise.store.delimited import grouped, merged, replaced
 from gpuwise.store.facts import Facts
-from gpuwise.store.sheet import Amounts, Floats, Sheet, choices
+from gpuwise.store.sheet import Amounts, Floats, Sheet, choices, refusal
 from gpuwise.units import HOURS_PER_MONTH, parse_duration, parse_hours, parse_memory
 
 CHOICES = {
@@ -31,15 +32,19 @@ CHOICES = {
     "host": choices("datacentre", "peer", "own", "unknown", datacenter="datacentre"),
     "availability": choices("available", "on request", "sold out", "withdrawn", "unknown"),
 }  # fmt: skip
-_TEXTS = ("provider", "instance", "region", "country", "link", "observed_precision", "quality", "source", "note")
+_TEXTS = ("provider", "instance", "region", "link", "observed_precision", "quality", "source", "note")
 _NUMBERS: Mapping[str, Callable[[str], float] | None] = {
     "nodes": None, "vcpus": None, "host_memory_gib": parse_memory, "billing_step_s": parse_duration,
     "billing_minimum_s": parse_duration, "preparation_s": parse_duration, "licence_usd_per_month": None,
+    "price_log_sd": None,
 }  # fmt: skip
 """Columns of numbers that stand for themselves, and what reads a cell that carries a unit."""
 _TELLING = re.compile("sxm|pcie|nvl|hgx|[0-9]g", re.IGNORECASE)
 """What the name of an instance must hold to say anything about its GPU."""
 MOST_REMARKS = 10
+UNKNOWN = "unknown"
+"""What an offer's GPU is called where nobody says which it is."""
+_BY_USE = ("on-demand", "spot", "community")
 _USABLE = ("listed", "free", "confirmed")
 Mask = NDArray[np.bool_]
 
@@ -47,16 +52,15 @@ Mask = NDArray[np.bool_]
 def columns(sheet: Sheet, facts: Facts) -> dict[str, Any]:
     """Every column of a `Catalogue`; rows that cannot be read are refused in the sheet."""
     read: dict[str, Any] = {c: sheet.text(c) for c in _TEXTS}
-    read |= {c: sheet.choice(c, CHOICES[c]) for c in ("market", "tax", "host", "availability")}
+    read |= {c: sheet.choice(c, CHOICES[c]) for c in ("tax", "host", "availability")}
     read |= {c: sheet.numbers(c, parse) for c, parse in _NUMBERS.items()}
     read |= {c: sheet.days(c) for c in ("observed", "withdrawn")}
-    read["market"] = merged(read["market"], sheet.constant("on-demand"))
     read["nodes"] = np.where(np.isnan(read["nodes"]), 1.0, read["nodes"])
     read["vat_fraction"] = sheet.numbers("vat_fraction", most=1.0)
-    read |= {c: np.broadcast_to(np.nan, (sheet.rows,)) for c in ("running_usd_per_hour", "price_log_sd")}
-    read |= _money(sheet, facts.fx, read["market"])
+    read |= _money(sheet, facts.fx)
     read |= _gpus(sheet, facts, read["note"])
-    read["country"] = merged(read["country"], _countries(read["provider"], read["region"], facts.countries))
+    known = _countries(read["provider"], read["region"], facts.countries)
+    read["country"] = merged(sheet.parsed("country", _country), known)
     ids = sheet.text("id")
     return read | {"ids": ids if ids.values else None}
 
@@ -64,27 +68,31 @@ def columns(sheet: Sheet, facts: Facts) -> dict[str, Any]:
 # ---- money ----
 
 
-def _money(sheet: Sheet, fx: Mapping[str, Fx], market: Coded) -> dict[str, Any]:
+def _money(sheet: Sheet, fx: Mapping[str, Fx]) -> dict[str, Any]:
     price, upfront = sheet.amounts("price"), sheet.amounts("upfront")
     amount, term_h = price.amount, sheet.numbers("term_h", parse_hours)
     priced = (amount > 0) | (upfront.amount > 0)
     currency, usd_per_unit = _currency(sheet, price, fx, priced)
     unit = merged(merged(sheet.choice("price_unit", CHOICES["price_unit"]), _per(sheet, price)), sheet.constant("hour"))
     by_term = unit.isin(("term",))
-    committed = by_term | (upfront.amount > 0) | market.isin(("reserved",))
-    sheet.refuse(
-        np.flatnonzero(priced & committed & ~(term_h > 0)), "term_h", Message("the length of the commitment is missing")
-    )
     lump = np.nan_to_num(upfront.amount * usd_per_unit) + np.where(by_term, np.nan_to_num(amount * usd_per_unit), 0.0)
     stated = sheet.numbers("upfront_usd")
     lump = np.where(np.isnan(stated), lump, stated)
+    market = _market(sheet, priced & unit.isin(("month",)), by_term | (lump > 0))
+    committed = by_term | (lump > 0) | market.isin(("reserved",))
+    sheet.refuse(
+        np.flatnonzero(priced & committed & ~(term_h > 0)), "term_h", Message("the length of the commitment is missing")
+    )
+    running = _running(sheet, market)
     hours = np.where(unit.isin(("month",)), HOURS_PER_MONTH, 1.0)
     hourly = np.where(by_term, 0.0, np.nan_to_num(amount * usd_per_unit) / hours)
     state = _state(sheet, (amount > 0) | (lump > 0))
     free, usable = state.isin(("free",)), state.isin(_USABLE)
     with np.errstate(divide="ignore", invalid="ignore"):
-        total = hourly + np.where(lump > 0, lump / term_h, 0.0)
+        total = hourly + np.where(lump > 0, lump / term_h, 0.0) + np.nan_to_num(running)
     return {
+        "market": market,
+        "running_usd_per_hour": running,
         "price_native": np.where(free, np.nan_to_num(amount), np.where(amount > 0, amount, np.nan)),
         "price_usd_per_hour": np.where(free, 0.0, np.where(usable, total, np.nan)),
         "price_state": state,
@@ -93,6 +101,41 @@ def _money(sheet: Sheet, fx: Mapping[str, Fx], market: Coded) -> dict[str, Any]:
         "term_h": term_h,
         "upfront_usd": np.where(lump > 0, lump, np.nan),
     }
+
+
+def _market(sheet: Sheet, by_month: Mask, by_term: Mask) -> Coded:
+    """The market; what is owed for a month or a term, whether it is used or not, is dedicated or reserved."""
+    stated = sheet.choice("market", CHOICES["market"])
+    owed = by_month | by_term
+    for row in np.flatnonzero(owed & stated.isin(_BY_USE)).tolist():
+        sheet.refuse((row,), "market", _contradiction(stated[row], "month" if by_month[row] else "term"))
+    silent = stated.codes < 0
+    for rows, note in (
+        (by_month & ~by_term, Message("a price a month and no market: dedicated is taken, a whole month is owed")),
+        (by_term, Message("a price for a term and no market: reserved is taken, the whole term is owed")),
+    ):
+        if count := int(np.count_nonzero(rows & silent)):
+            sheet.notes.append(Message("{rows} rows: {remark}", rows=count, remark=note))
+    implied = np.where(by_term, 2, np.where(by_month, 1, 0)).astype(np.int32)
+    return merged(stated, Coded(implied, ("on-demand", "dedicated", "reserved")))
+
+
+def _contradiction(market: str | None, unit: str) -> Message:
+    return Message(
+        "what is paid by the {unit} is owed for all of it, and {market} is paid by use: write {fitting}, or the price "
+        "an hour",
+        unit=unit,
+        market=market,
+        fitting="dedicated" if unit == "month" else "reserved",
+    )
+
+
+def _running(sheet: Sheet, market: Coded) -> Floats:
+    """What a busy hour of an owned machine costs beside its price."""
+    running = sheet.numbers("running_usd_per_hour")
+    rented = np.flatnonzero((running > 0) & ~market.isin(("owned",)))
+    sheet.refuse(rented, "running_usd_per_hour", Message("only an owned machine has it: add it to the price"))
+    return running
 
 
 def _currency(sheet: Sheet, price: Amounts, fx: Mapping[str, Fx], priced: Mask) -> tuple[Coded, Floats]:
@@ -150,7 +193,9 @@ class _Gpu:
 
 
 def _gpus(sheet: Sheet, facts: Facts, note: Coded) -> dict[str, Any]:
-    names, memory, count = sheet.text("accelerator"), sheet.numbers("memory_gib", parse_memory), _counts(sheet)
+    memory, count = sheet.numbers("memory_gib", parse_memory), _counts(sheet)
+    names = sheet.text("accelerator")
+    names = replaced(names, [None if name == UNKNOWN else name for name in names.values])
     group, first = _groups(names, sheet.cells("memory_gib"), sheet.cells("accelerators"))
     found = [_gpu(facts, names[row], memory[row], count[row]) for row in first]
     several = np.array([gpu.ids is not None and "|" in gpu.ids for gpu in found], bool)
@@ -247,8 +292,20 @@ def _both(note: Coded, remarks: Coded) -> Coded:
     if not remarks.values:
         return note
     group, first = _groups(note, remarks)
-    texts = ["; ".join(t for t in (note[row], remarks[row]) if t) or None for row in first]
+    texts = [_joined(note[row], remarks[row]) for row in first]
     return replaced(Coded(group, ("",) * len(first)), texts)
+
+
+def _joined(note: str | None, remark: str | None) -> str | None:
+    """Both, and the remark once: a list that was written by us has it already."""
+    return note if remark is None or (note and remark in note) else f"{note}; {remark}" if note else remark
+
+
+def _country(text: str) -> str:
+    try:
+        return country(text)
+    except UnknownName as error:
+        raise refusal(Message("{what} {hint}", what=error.message, hint=error.hint)) from None
 
 
 def _countries(provider: Coded, region: Coded, known: Mapping[tuple[str, str], str]) -> Coded:

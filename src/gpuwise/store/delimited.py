@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from array import array
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,9 @@ _TAGS = np.arange(_WORD + 2, dtype=np.uint64) << np.uint64(56)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SLOT_BITS = 18
 _LONGEST_HASHED = 1024
+_CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r"})
+_CONTROL = re.compile(b"[" + re.escape(_CONTROLS) + b"]|\xc2[\x80-\x9f]")
+"""What steers a terminal (ESC and its kin, in UTF-8): nobody means it in a price list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,6 +51,7 @@ class Table:
 
     columns: header as written -> texts. lines: int32 (n,), the line of the file where each record begins (header = 1).
     rejects: records that do not fit the header. blank: empty records that were skipped. encoding, separator: as found.
+    notes: what had to be changed before the text could be read.
     """
 
     name: str
@@ -56,6 +61,7 @@ class Table:
     blank: int
     encoding: str
     separator: str
+    notes: tuple[Message, ...] = ()
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -67,6 +73,7 @@ def read(content: bytes, name: str, known: Collection[str] = ()) -> Table:
     Raises DataError for an encoding that cannot be told, an empty file and a header that names a column twice.
     """
     body, encoding = to_utf8(content, name)
+    body, notes = _without_controls(body)
     body, skipped = _from_header(body)
     if not body:
         raise DataError(Message("{file} is empty.", file=name), Message("Write a header line and rows."), file=name)
@@ -83,12 +90,27 @@ def read(content: bytes, name: str, known: Collection[str] = ()) -> Table:
         blank=records.blank + int(np.count_nonzero(~used)),
         encoding=encoding,
         separator=separator,
+        notes=notes,
     )
 
 
 def reject(name: str, line: int, reason: Message) -> Message:
     """One line of a file that was not read, and why."""
     return Message("{file}, line {line}: {reason}", file=name, line=line, reason=reason)
+
+
+def _without_controls(body: bytes) -> tuple[bytes, tuple[Message, ...]]:
+    """The text without control characters; a note names the first line that had any."""
+    if len(body.translate(None, _CONTROLS)) == len(body) and (body.isascii() or not _CONTROL.search(body)):
+        return body, ()
+    line = 1 + body.count(b"\n", 0, _CONTROL.search(body).start())  # type: ignore[union-attr]
+    clean, count = _CONTROL.subn(b"", body)
+    return clean, (controls_note(count, line),)
+
+
+def controls_note(count: int, line: int) -> Message:
+    """Characters that steer a terminal were in the file, and are not in what was read."""
+    return Message("{count} control characters were taken out, the first in line {line}", count=count, line=line)
 
 
 def replaced(column: Coded, texts: Sequence[str | None]) -> Coded:

@@ -15,13 +15,15 @@ class Facts:
     """What the cells of a price list are read against.
 
     accelerators: by id. fx: currency -> dated rate. countries: (provider, region) -> country, for tables without.
-    instances: (provider, instance type) -> GPUs it has. version: of all four; parsed tables are cached under it.
+    instances: (provider, instance type) -> GPUs it has. usual_usd_per_hour: accelerator -> usual price of one.
+    version: of all five; parsed tables are cached under it.
     """
 
     accelerators: Mapping[str, Accelerator]
     fx: Mapping[str, Fx] = field(default_factory=dict)
     countries: Mapping[tuple[str, str], str] = field(default_factory=dict)
     instances: Callable[[], Mapping[tuple[str, str], int]] = dict
+    usual_usd_per_hour: Callable[[], Mapping[str, float]] = dict
     version: str = ""
 
     @cached_property

@@ -63,6 +63,7 @@ def facts() -> Facts:
         fx=fx(),
         countries={(row["provider"], row["region"]): row["country"] for row in _rows("regions.csv")},
         instances=_instances,
+        usual_usd_per_hour=_usual_usd_per_hour,
         version=hashlib.sha256(b"".join(_content(name) for name in names)).hexdigest(),
     )
 
@@ -78,18 +79,27 @@ def _instances() -> Mapping[tuple[str, str], int]:
 
 
 @cache
+def _usual_usd_per_hour() -> Mapping[str, float]:
+    from gpuwise.integrity import usual_usd_per_hour  # only a list that is new has its prices questioned
+
+    return usual_usd_per_hour(list(_rows("offers.csv")))
+
+
+@cache
+def rates() -> Mapping[str, tuple[Fx, ...]]:
+    """Every exchange rate of each currency, the oldest first."""
+    found: dict[str, tuple[Fx, ...]] = {}
+    for row in sorted(_rows("fx.csv"), key=lambda row: row["observed"]):
+        day = date.fromisoformat(row["observed"])
+        rate = Fx(code=row["code"], usd_per_unit=float(row["usd_per_unit"]), observed=day, source=row["source"])
+        found[rate.code] = (*found.get(rate.code, ()), rate)
+    return found
+
+
+@cache
 def fx() -> Mapping[str, Fx]:
     """The newest exchange rate of each currency."""
-    rates = sorted(_rows("fx.csv"), key=lambda row: row["observed"])
-    return {
-        row["code"]: Fx(
-            code=row["code"],
-            usd_per_unit=float(row["usd_per_unit"]),
-            observed=date.fromisoformat(row["observed"]),
-            source=row["source"],
-        )
-        for row in rates
-    }
+    return {code: known[-1] for code, known in rates().items()}
 
 
 @cache
@@ -101,6 +111,12 @@ def workloads() -> Mapping[str, Workload]:
 def throughput(workloads: Collection[str] | None = None) -> tuple[BenchmarkResult, ...]:
     """Measured rates of these workloads (names as in the table), or of all."""
     return tuple(_benchmark(row) for row in _rows("throughput.csv", workloads))
+
+
+@cache
+def measured() -> frozenset[str]:
+    """The workloads that the throughput table has, by name."""
+    return frozenset(row["workload"] for row in _rows("throughput.csv"))
 
 
 @cache
@@ -187,7 +203,7 @@ def _accelerator(row: Mapping[str, Any]) -> Accelerator:
         memory_gib=float(row["memory_gib"]),
         link=row["link"] or None,
         launched=_day(row["launched"]),
-        aliases=tuple(row["aliases"].split("|")) if row["aliases"] else (),
+        aliases=tuple(row["aliases"].split(";")) if row["aliases"] else (),
     )
 
 

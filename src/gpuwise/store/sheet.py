@@ -121,6 +121,11 @@ class Sheet:
         cells = self.cells(column)
         return replaced(cells, self._each(column, cells, lambda text: _meant(text, words)))
 
+    def parsed(self, column: str, parse: Callable[[str], str]) -> Coded:
+        """Texts as `parse` understands them."""
+        cells = self.text(column)
+        return replaced(cells, self._each(column, cells, parse))
+
     def days(self, column: str) -> NDArray[np.int32]:
         """Dates (YYYY-MM-DD; a time after it is cut off) as days since 1970-01-01."""
         cells = self.cells(column)

@@ -1,4 +1,4 @@
-"""A price list as a person keeps it (CSV) ↔ a `Catalogue`.
+"""A price list as a person keeps it (CSV) → a `Catalogue`.
 
 Columns are those of the bundled offers.csv; `ALIASES` lists other headers that are understood, those of gpuhunt's and
 SkyPilot's catalogues among them. Needed are the GPU, a price and its currency (a column, or a sign in the price cells).
@@ -7,30 +7,31 @@ Money becomes USD at dated rates, the price as published stays; GPU names become
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gpuwise.catalogue import DATES, Catalogue, Coded, as_date
+from gpuwise.catalogue import Catalogue, Coded
 from gpuwise.errors import DataError, Message
 from gpuwise.store import cache
 from gpuwise.store.cache import Loaded
 from gpuwise.store.convert import columns
 from gpuwise.store.delimited import Table, read, stacked
+from gpuwise.store.doubts import repeated, unusual
 from gpuwise.store.facts import Facts
-from gpuwise.store.sheet import Sheet, neutralise
-from gpuwise.units import HOURS_PER_MONTH
+from gpuwise.store.sheet import Sheet
 
 COLUMNS = (
     "id", "provider", "instance", "region", "country", "market", "accelerator", "accelerators", "nodes", "memory_gib",
     "vcpus", "host_memory_gib", "price", "currency", "usd_per_unit", "price_unit", "price_state", "tax", "vat_fraction",
     "term_h", "upfront", "upfront_usd", "billing_step_s", "billing_minimum_s", "preparation_s", "licence_usd_per_month",
-    "link", "host", "availability", "observed", "observed_precision", "withdrawn", "quality", "source", "note",
+    "running_usd_per_hour", "price_log_sd", "link", "host", "availability", "observed", "observed_precision",
+    "withdrawn", "quality", "source", "note",
 )  # fmt: skip
 """What a table may have. price, upfront: in `currency`, of the whole offer; usd_per_unit: your own exchange rate."""
 
@@ -42,6 +43,7 @@ ALIASES = {
     "memory": "host_memory_gib", "memorygib": "host_memory_gib",
     "instance_name": "instance", "instancetype": "instance", "instance_type": "instance",
     "location": "region", "date": "observed", "spot": "market",
+    "offer_id": "id", "price_native": "price",
 }  # fmt: skip
 """Other headers (lower case, blanks as _) -> the column they mean. `memory` is the host's, as in both catalogues."""
 
@@ -56,7 +58,7 @@ def read_offers(path: Path, facts: Facts) -> Loaded:
     digest = hashlib.sha256(content).hexdigest()
     return cache.cached(
         cache.key(digest, path.name, facts.version),
-        lambda: parse_offers(content, path.name, facts, version=digest[:12]),
+        lambda: parse_offers(content, path.name, facts, version=digest[:12], own=True),
     )
 
 
@@ -73,17 +75,26 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_offers(
-    content: bytes, name: str, facts: Facts, *, version: str = "", given: Mapping[str, str] | None = None
+    content: bytes,
+    name: str,
+    facts: Facts,
+    *,
+    version: str = "",
+    given: Mapping[str, str] | None = None,
+    own: bool = False,
 ) -> Loaded:
     """The offers in the bytes of a CSV file. DataError if it cannot be split into records; else as `from_table`."""
-    return from_table(read(content, name, KNOWN), facts, version=version, given=given)
+    return from_table(read(content, name, KNOWN), facts, version=version, given=given, own=own)
 
 
-def from_table(table: Table, facts: Facts, *, version: str = "", given: Mapping[str, str] | None = None) -> Loaded:
+def from_table(
+    table: Table, facts: Facts, *, version: str = "", given: Mapping[str, str] | None = None, own: bool = False
+) -> Loaded:
     """The offers of a table. Rows that cannot be read are in the catalogue's `rejects`.
 
-    given: column -> what every row holds where the table lacks the column. DataError if a needed column is missing, or
-    one of numbers may be read two ways.
+    given: column -> what every row holds where the table lacks the column. own: a person wrote the list, so what stands
+    in it twice or is far too dear is said. DataError if a needed column is missing, or one of numbers may be read two
+    ways.
     """
     implied = _implied(table)
     table = _with_spot_rows(_with_one_price(table))
@@ -94,11 +105,21 @@ def from_table(table: Table, facts: Facts, *, version: str = "", given: Mapping[
     sound[list(sheet.rejects)] = False
     with_gpu = (sheet.cells("accelerator").codes >= 0) | (read_columns["accelerators"] >= 1)
     rejects = (*table.rejects, *(sheet.rejects[row] for row in sorted(sheet.rejects)))
+    kept = sound & with_gpu
+    if own:
+        kept &= ~_questioned(sheet, read_columns, kept, facts)
     catalogue = Catalogue(name=table.name, version=version, rejects=rejects, **read_columns)
-    if not (sound & with_gpu).all():
-        catalogue = replace(catalogue.take(sound & with_gpu), rows=None)
+    if not kept.all():
+        catalogue = replace(catalogue.take(kept), rows=None)
     notes = _notes(table, sheet, len(catalogue), len(rejects), int(np.count_nonzero(sound & ~with_gpu)))
-    return Loaded(catalogue=catalogue, notes=notes)
+    return Loaded(catalogue=catalogue, notes=notes, lines=sheet.lines[kept])
+
+
+def _questioned(sheet: Sheet, columns: Mapping[str, Any], read: NDArray[np.bool_], facts: Facts) -> NDArray[np.bool_]:
+    """Rows that repeat another one; notes say which lines are there twice, and which prices are hard to believe."""
+    repeats, twice = repeated(columns, read, sheet.lines)
+    sheet.notes += [*twice, *unusual(columns, facts.usual_usd_per_hour(), read & ~repeats, sheet.lines)]
+    return repeats
 
 
 def _slug(title: str) -> str:
@@ -112,18 +133,18 @@ def _proper(title: str) -> str:
 
 def _implied(table: Table) -> dict[str, str]:
     """What the format itself says. The catalogues of gpuhunt and SkyPilot are in USD, one file a provider."""
-    slugs = {_slug(title) for title in table.columns}
+    slugs, proper = {_slug(title) for title in table.columns}, {_proper(title) for title in table.columns}
     implied = {"provider": PurePath(table.name).stem}
-    if "accelerators" not in map(_proper, table.columns):
+    if "accelerators" not in proper:
         implied["accelerators"] = "1"
-    if {"instance_name", "gpu_name"} <= slugs or "acceleratorname" in slugs or "price" not in slugs:
+    if {"instance_name", "gpu_name"} <= slugs or "acceleratorname" in slugs or "price" not in proper:
         implied["currency"] = "USD"
     return implied
 
 
 def _with_one_price(table: Table) -> Table:
     """`price_usd_per_hour` is the price where there is no other, and says currency and unit itself."""
-    titles = {_slug(title): title for title in table.columns}
+    titles = {_proper(title): title for title in table.columns}
     if "price" in titles or _PER_HOUR not in titles:
         return table
     said = ("currency", "usd_per_unit", "price_unit")
@@ -169,52 +190,10 @@ def _notes(table: Table, sheet: Sheet, rows: int, rejects: int, bare: int) -> tu
     notes = [
         Message("{rows} rows read, {rejects} refused, {blank} empty", rows=rows, rejects=rejects, blank=table.blank),
         *([Message("{bare} rows without a GPU left out", bare=bare)] if bare else []),
+        *table.notes,
         *([Message("read as {encoding}", encoding=table.encoding)] if table.encoding != "utf-8" else []),
         *([Message("no column says how many GPUs: one a row is taken")] if "accelerators" in sheet.given else []),
         *([Message("columns not known and not used: {columns}", columns=", ".join(unused))] if unused else []),
         *dict.fromkeys(sheet.notes),
     ]
     return tuple(Message("{file}: {note}", file=table.name, note=note) for note in notes)
-
-
-# ---- writing ----
-
-
-def write_catalogue(catalogue: Catalogue, *, bom: bool = False) -> bytes:
-    """The offers as CSV that `parse_offers` reads back: UTF-8, with a byte-order mark if a spreadsheet is to open it.
-
-    Numbers keep their full precision; text that a spreadsheet would run as a formula gets an apostrophe.
-    """
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    written = [c for c in COLUMNS if c != "upfront" and not (c == "id" and catalogue.ids is None)]
-    writer.writerow(written)
-    writer.writerows(zip(*(_cells(catalogue, c) for c in written), strict=True))
-    return stream.getvalue().encode("utf-8-sig" if bom else "utf-8")
-
-
-def _cells(catalogue: Catalogue, column: str) -> list[str]:
-    if column in DATES:
-        return [str(as_date(day) or "") for day in getattr(catalogue, column)]
-    if column == "usd_per_unit":
-        return [_figure(rate) for rate in _own_rates(catalogue)]
-    values = getattr(catalogue, {"id": "ids", "price": "price_native"}.get(column, column))
-    if isinstance(values, Coded):
-        texts = [*(neutralise(text) for text in values.values), ""]
-        return [texts[code] for code in values.codes]
-    return [_figure(value) for value in values.tolist()]
-
-
-def _figure(value: float) -> str:
-    return "" if np.isnan(value) else repr(value).removesuffix(".0")
-
-
-def _own_rates(catalogue: Catalogue) -> list[float]:
-    """The rate at which each foreign price was converted, so that it reads back the same on another day."""
-    by_term, monthly = catalogue.price_unit.isin(("term",)), catalogue.price_unit.isin(("month",))
-    hours = np.where(by_term, catalogue.term_h, np.where(monthly, HOURS_PER_MONTH, 1.0))
-    lump = np.where(by_term, 0.0, np.nan_to_num(catalogue.upfront_usd / catalogue.term_h))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rates = (catalogue.price_usd_per_hour - lump) * hours / catalogue.price_native
-    usable = np.isfinite(rates) & (rates > 0) & ~catalogue.currency.isin(("USD",))
-    return list(np.where(usable, rates, np.nan).tolist())

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuwise.errors import Message
-from gpuwise.estimate import Estimate
+from gpuwise.estimate import Estimate, exact, probability_less
 from gpuwise.locale import N_, _, words
 from gpuwise.model import Candidate, Fx, Ranking, Workload
 from gpuwise.view import figures, offers
-from gpuwise.view.page import Cell, Made, Table, column, tabulate, word
+from gpuwise.view.page import SPANS, Cell, Made, Table, column, tabulate, word
 from gpuwise.view.vocabulary import line, method, unit
 
 STAR = "★"
@@ -25,12 +25,13 @@ UNSCALED = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the cells of one table share."""
+    """What the cells of one table share. deadline_s: the longest time that was asked for, None if none was."""
 
     fx: Fx | None
     workloads: Mapping[str, Workload]
     time_unit: str
     basis: str
+    deadline_s: float | None
 
     @property
     def money(self) -> str:
@@ -50,9 +51,10 @@ def ranked(candidate: Candidate) -> Estimate | None:
     return candidate.cost_share_usd or candidate.cost_usd
 
 
-def setting(ranking: Ranking, fx: Fx | None) -> Setting:
+def setting(ranking: Ranking, fx: Fx | None, deadline_s: float | None = None) -> Setting:
     return Setting(
         fx=fx,
+        deadline_s=deadline_s,
         workloads={w.name: w for w in ranking.workloads},
         time_unit=figures.time_unit([c.time_s.value for c in shown(ranking)]),
         basis=ranking.basis,
@@ -72,9 +74,10 @@ Usual = Mapping[str, Sequence[Message]]
 
 
 def candidate_table(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Table:
+    """What decides stands first. The instance has a column of its own only where most offers name one."""
     usual = _usual_marks(rows)
-    columns = [*_offer_columns(given, usual), *_figure_columns(rows, given), *_other_columns()]
-    return tabulate(_("Offers"), columns, rows, _notes(ranking, rows, usual))
+    columns = [*_offer_columns(given, usual), *_figure_columns(rows, given), *_other_columns(rows)]
+    return tabulate(_("Offers"), columns, rows, _notes(ranking, rows, usual), dict(_legend(rows, given)))
 
 
 def _offer_columns(given: Setting, usual: Usual) -> Iterator[Made[Candidate]]:
@@ -82,37 +85,42 @@ def _offer_columns(given: Setting, usual: Usual) -> Iterator[Made[Candidate]]:
     yield column("on_frontier", STAR, _star, kind="mark")
     yield column("workload", _("Workload"), lambda c: word(c.workload), hidden=not several)
     yield column("offer_id", "", lambda c: word(c.offer.id), hidden=True)
-    yield column("provider", _("Provider"), lambda c: _provider(c, usual))
-    yield column("instance", _("Instance"), lambda c: offers.instance(c.offer), rank=2)
     yield column("accelerators", "", lambda c: offers.number_of_gpus(c.offer), kind="number", hidden=True)
     yield column("accelerator", _("GPUs"), _gpus)
+    yield column("provider", _("Provider"), lambda c: _provider(c, usual))
     yield column("market", _("Market"), lambda c: offers.market_cell(c.offer), rank=1)
 
 
 def _figure_columns(rows: Sequence[Candidate], given: Setting) -> Iterator[Made[Candidate]]:
     def estimate(key: str, title: str, unit: str, scale: float, **more: Any) -> Made[Candidate]:
-        return column(key, title, lambda c: _estimate(c, key, scale), kind="estimate", unit=unit, **more)
+        return column(key, title, lambda c: _estimate(c, key, given, scale), kind="estimate", unit=unit, **more)
 
     def number(key: str, title: str, make: Callable[[Candidate], Cell], **more: Any) -> Made[Candidate]:
         return column(key, title, make, kind="number", **more)
 
     time, money = (given.time_unit, given.time_scale), (given.money, given.usd_per_unit)
-    one_job = len(given.workloads) < 2
+    no_accuracy, no_deadline = not _accuracy_counts(given), given.deadline_s is None
     waits, bound = any(c.wait_s for c in rows), any(c.break_even_hours_per_month for c in rows)
-    yield number("accuracy_fraction", _("Accuracy"), lambda c: _accuracy(c, given), unit="%", rank=3, hidden=one_job)
+    yield number(
+        "accuracy_fraction", _("Accuracy"), lambda c: _accuracy(c, given), unit="%", rank=3, hidden=no_accuracy
+    )
     yield estimate("throughput_per_s", _("Throughput"), "", UNSCALED, hidden=True)
     yield estimate("time_s", _("Time"), *time)
-    yield estimate("wait_s", _("Wait"), *time, rank=2, hidden=not waits)
+    yield number("p_in_time", _("P(in time)"), lambda c: _in_time(c, given), rank=2, hidden=no_deadline)
+    yield estimate("wait_s", _("Wait"), *time, rank=3, hidden=not waits)
     yield estimate("cost_usd", _("Cost"), *money)
     yield estimate("cost_share_usd", _("Share"), *money, hidden=given.basis != "share")
-    yield number("p_cheapest", _("P(cheapest)"), _chance, rank=4)
-    yield number("price_usd_per_hour", _("Price"), lambda c: _price(c, given.fx), unit=given.money, rank=3)
+    yield number("p_cheapest", _("P(cheapest)"), _chance, rank=2)
+    yield number("price_usd_per_hour", _("Price"), lambda c: _price(c, given.fx), unit=given.money, rank=2)
+    yield number("listed_usd_per_hour", "", lambda c: figures.price(c.offer, given.fx), hidden=True)
+    yield column("observed", _("Price seen"), lambda c: offers.seen(c.offer), rank=2)
     yield estimate("break_even_hours_per_month", _("Break-even"), _("h/month"), UNSCALED, rank=5, hidden=not bound)
 
 
-def _other_columns() -> Iterator[Made[Candidate]]:
-    yield column("observed", _("Price seen"), lambda c: offers.seen(c.offer), rank=4)
-    yield column("region", _("Region"), lambda c: offers.region(c.offer), rank=6)
+def _other_columns(rows: Sequence[Candidate]) -> Iterator[Made[Candidate]]:
+    joins = "provider" if 2 * sum(bool(c.offer.instance) for c in rows) < len(rows) else ""
+    yield column("instance", _("Instance"), lambda c: offers.instance(c.offer), rank=6, joins=joins)
+    yield column("region", _("Region"), lambda c: offers.region(c.offer), rank=7)
     yield column("country", "", lambda c: word(c.offer.country), hidden=True)
     yield column("availability", "", lambda c: word(c.offer.availability), hidden=True)
     yield column("source", "", lambda c: word(c.offer.source.ref), hidden=True)
@@ -146,9 +154,10 @@ def _provider(candidate: Candidate, usual: Usual) -> Cell:
 
 
 def _told_elsewhere(candidate: Candidate) -> set[str]:
-    """Marks that another cell of the row shows: the GPUs (A or B), the market (community: private hosts)."""
-    community = {N_("private host")} if candidate.offer.market == "community" else set()
-    return community | ({N_("GPU variant not stated")} if "|" in candidate.offer.accelerator else set())
+    """Marks that another cell of the row shows, with what the legend says of it: the GPUs (A or B), the market."""
+    markets = {"community": {N_("private host")}, "spot": {N_("spot losses as on AWS in 2022 and 2023: assumed")}}
+    variants = {N_("GPU variant not stated")} if "|" in candidate.offer.accelerator else set()
+    return variants | markets.get(candidate.offer.market, set())
 
 
 def _gpus(candidate: Candidate) -> Cell:
@@ -157,18 +166,21 @@ def _gpus(candidate: Candidate) -> Cell:
 
 
 def _price(candidate: Candidate, fx: Fx | None) -> Cell:
-    cell, quotes, upfront = figures.price(candidate.offer, fx), candidate.quotes, candidate.offer.upfront_usd
-    notes = []
+    """What is billed, after tax and agreements; the listed price beside it where it is another one."""
+    offer, quotes, used = candidate.offer, candidate.quotes, candidate.price_usd_per_hour
+    cell, listed, notes = figures.price(offer, fx, used), figures.price(offer, fx), []
+    if cell.shown != listed.shown:
+        notes.append(_("listed: {price}").format(price=listed.shown))
     if quotes:
         spread = (quotes.minimum_usd_per_hour, quotes.median_usd_per_hour, quotes.maximum_usd_per_hour)
         low, middle, high = (figures.exact_number(figures.in_currency(p, fx), 2) for p in spread)
-        notes.append(_("{low}–{middle}–{high}, {n} offers").format(low=low, middle=middle, high=high, n=quotes.count))
-    if upfront:
-        notes.append(_("{amount} at once").format(amount=figures.amount(upfront, fx)))
+        notes.append(_("{n} offers at {low}–{middle}–{high}").format(low=low, middle=middle, high=high, n=quotes.count))
+    if offer.upfront_usd:
+        notes.append(_("{amount} at once").format(amount=figures.amount(offer.upfront_usd, fx)))
     return replace(cell, note="; ".join(notes))
 
 
-def _estimate(candidate: Candidate, key: str, scale: float) -> Cell:
+def _estimate(candidate: Candidate, key: str, given: Setting, scale: float) -> Cell:
     holder = candidate.prediction if key == "throughput_per_s" else candidate
     estimate: Estimate | None = getattr(holder, key)
     reason = candidate.reasons.get(key)
@@ -177,12 +189,14 @@ def _estimate(candidate: Candidate, key: str, scale: float) -> Cell:
     if estimate is None:
         return figures.unknown(reason)
     cell = figures.estimate_cell(estimate, scale)
-    return _explained(cell, bill(candidate)) if key == "cost_usd" else cell
+    return _explained(cell, candidate, given.fx) if key == "cost_usd" else cell
 
 
-def _explained(cell: Cell, more: str) -> Cell:
-    title = "; ".join(part for part in (more, cell.title) if part)
-    return replace(cell, title=title)
+def _explained(cell: Cell, candidate: Candidate, fx: Fx | None) -> Cell:
+    """The bill on hover, and what a credit pays of it beside it: a credit never makes a bill smaller."""
+    credit = candidate.cost.credit_usd if candidate.cost else 0.0
+    note = _("credit pays {amount}").format(amount=figures.amount(credit, fx)) if credit else ""
+    return replace(cell, note=note, title="; ".join(filter(None, (bill(candidate), cell.title))))
 
 
 def bill(candidate: Candidate) -> str:
@@ -205,6 +219,19 @@ def _chance(candidate: Candidate) -> Cell:
         reason = candidate.reasons.get("p_cheapest")
         return Cell(shown="–", title=words(reason) if reason else _("stands apart from the order of costs"))
     return Cell(shown=figures.chance(probability), value=probability)
+
+
+def _in_time(candidate: Candidate, given: Setting) -> Cell:
+    """P(time ≤ deadline), by the log-normal law of the time: Φ(ln(deadline / time) / sd)."""
+    if given.deadline_s is None:
+        return Cell(shown="–")
+    probability = probability_less(candidate.time_s, exact(given.deadline_s))
+    return Cell(shown=figures.chance(probability), value=probability)
+
+
+def _accuracy_counts(given: Setting) -> bool:
+    """Is there an accuracy by which jobs can be told apart?"""
+    return len(given.workloads) > 1 and any(w.accuracy_fraction is not None for w in given.workloads.values())
 
 
 def _accuracy(candidate: Candidate, given: Setting) -> Cell:
@@ -232,13 +259,30 @@ def _in_one(marks: Sequence[Message]) -> str:
     return f"{words(Message(marks[0].template, **spread))} ({len(marks)})"
 
 
-def _notes(ranking: Ranking, rows: Sequence[Candidate], usual: Usual) -> Iterator[str]:
-    yield _("{star} on the frontier: no other offer is both faster and cheaper.").format(star=STAR)
-    yield _("Ranges are 80 % intervals. P(cheapest): how likely the offer really is the cheapest.")
+def _legend(rows: Sequence[Candidate], given: Setting) -> Iterator[tuple[str, str]]:
+    """What the signs of a column mean, by its key."""
+    yield "on_frontier", _("{star} on the frontier: no other offer is both faster and cheaper.").format(star=STAR)
+    yield SPANS, _("Ranges are 80 % intervals.")
+    yield "p_cheapest", _("P(cheapest): how likely the offer is the cheapest of those ranked.")
+    if given.deadline_s is not None:
+        said = _("P(in time): how likely the job ends within {time}.")
+        yield "p_in_time", said.format(time=figures.duration(given.deadline_s))
     if any(c.quotes for c in rows):
-        yield _("Below the price of a marketplace: its lowest, median and highest price that day.")
-    if any(c.offer.market == "community" for c in rows):
-        yield _("community: on machines of private hosts.")
+        yield "price_usd_per_hour", _("Offers at a–b–c: lowest, median and highest price of that marketplace that day.")
+    if any(c.cost and c.cost.credit_usd for c in rows):
+        yield "cost_usd", _("Costs are before credits; what a credit pays of one stands beside it.")
+    about = {
+        "community": _("community: on machines of private hosts."),
+        "spot": _("spot: machines are lost as often as on AWS in 2022 and 2023, an assumption."),
+    }
+    if len(given.workloads) > 1 and not _accuracy_counts(given):
+        yield "workload", _("The accuracy of these jobs is unknown: nobody has measured it.")
+    there = {c.offer.market for c in rows}
+    if met := [text for name, text in about.items() if name in there]:
+        yield "market", " ".join(met)
+
+
+def _notes(ranking: Ranking, rows: Sequence[Candidate], usual: Usual) -> Iterator[str]:
     if usual:
         marks = ", ".join(map(_in_one, usual.values()))
         yield _("Holds for most of these {n} rows: {marks}.").format(n=len(rows), marks=marks)

@@ -131,6 +131,8 @@ def _dates(pool: Pool) -> Cell:
 
 def name_page(name: str, found: Sequence[Offer], accelerators: Sequence[Accelerator], fx: Fx | None = None) -> Page:
     """`data show NAME`: what a name stands for. found: offers of that name, newest first; accelerators: their GPUs."""
+    if found and name.casefold() == found[0].provider.casefold():
+        return _provider_page(found, fx)
     blocks: list[Block] = [Text(text=_meaning(name, found, accelerators), role="answer")]
     blocks += [Facts(title=a.name, facts=tuple(_device_facts(a))) for a in accelerators]
     if found:
@@ -148,6 +150,21 @@ def _meaning(name: str, found: Sequence[Offer], accelerators: Sequence[Accelerat
     vcpus = "" if offer.vcpus is None else _(", {n} vCPUs").format(n=offer.vcpus)
     return _("{name} of {provider}: {gpus}{vcpus}{memory}; prices known: {n}.").format(
         name=name, provider=offer.provider, gpus=figures.gpus(offer), vcpus=vcpus, memory=memory, n=len(found)
+    )
+
+
+def _provider_page(found: Sequence[Offer], fx: Fx | None) -> Page:
+    """A provider stands for what it offers, not for the first of its offers."""
+    name = found[0].provider
+    text = _("{name} is a provider; of its offers the {n} seen last stand below.").format(name=name, n=len(found))
+    if len(found) == 1:
+        text = _("{name} is a provider; the offer seen last stands below.").format(name=name)
+    return Page(
+        title=_("What does {name} offer?").format(name=name),
+        blocks=(
+            Text(text=text, role="answer"),
+            tabulate(_("Offers of {name}").format(name=name), offers.offer_columns(fx), found),
+        ),
     )
 
 
@@ -242,7 +259,9 @@ class Change:
         return offer
 
 
-def changes_page(before: str, after: str, changes: Sequence[Change], fx: Fx | None = None) -> Page:
+def changes_page(
+    before: str, after: str, changes: Sequence[Change], fx: Fx | None = None, limit: int | None = None
+) -> Page:
     """`data diff`: what has changed from one table to another. An offer that is gone is said to be, not forgotten."""
     new, gone = sum(c.before is None for c in changes), sum(c.after is None for c in changes)
     text = _("Changed prices: {prices}; new offers: {new}; no longer offered: {gone}.")
@@ -250,18 +269,22 @@ def changes_page(before: str, after: str, changes: Sequence[Change], fx: Fx | No
     columns: list[Made[Change]] = [
         column("offer_id", "", lambda c: word(c.offer.id), hidden=True),
         column("provider", _("Provider"), lambda c: word(c.offer.provider)),
-        column("instance", _("Instance"), lambda c: offers.instance(c.offer)),
+        column("instance", _("Instance"), lambda c: offers.instance(c.offer), rank=2),
+        column("accelerators", "", lambda c: offers.number_of_gpus(c.offer), kind="number", hidden=True),
+        column("accelerator", _("GPUs"), lambda c: offers.gpus(c.offer)),
         column("market", _("Market"), lambda c: offers.market_cell(c.offer), rank=1),
         column("region", _("Region"), lambda c: offers.region(c.offer), rank=3),
         column("before_usd_per_hour", _("Before"), lambda c: _price(c.before, fx, _("new")), kind="number", unit=money),
         column("after_usd_per_hour", _("After"), lambda c: _price(c.after, fx, _("gone")), kind="number", unit=money),
         column("change_fraction", _("Change"), _moved, kind="number"),
     ]
+    shown = changes[:limit]
+    cut = _("{shown} of {n} changes; all of them: --limit all").format(shown=len(shown), n=figures.count(len(changes)))
     return Page(
         title=_("What has changed from {before} to {after}?").format(before=before, after=after),
         blocks=(
             Text(text=text.format(prices=len(changes) - new - gone, new=new, gone=gone), role="answer"),
-            tabulate(_("Changes"), columns, changes),
+            tabulate(_("Changes"), columns, shown, [cut] if len(shown) < len(changes) else []),
         ),
     )
 

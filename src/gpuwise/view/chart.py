@@ -98,20 +98,30 @@ def _numbers(name: str, interval: Interval, scale: float) -> Spec:
 
 
 def _name_points(points: Sequence[Spec], x: Spec, y: Spec) -> None:
-    """Name what of the frontier can be named without covering another name or point: the ends first."""
+    """Name what of the frontier can be named without covering another name or point: the ends first.
+
+    The first of a frontier, which the answer calls the cheapest, always has a name: at worst its provider's alone.
+    """
     frontier = sorted((p for p in points if p["frontier"]), key=lambda p: (p["workload"], p["cost"]))
     ends = [p for p in frontier if p in (_chain(frontier, p)[0], _chain(frontier, p)[-1])]
     places = [_Place(_share(p["cost"], x), 1 - _share(p["time"], y)) for p in frontier]
     taken: list[_Box] = []
     for point in [*ends, *(p for p in frontier if p not in ends)]:
         at = _Place(_share(point["cost"], x), 1 - _share(point["time"], y))
-        label = f"{point['provider']}\n{point['gpus']}"
-        for side in ("left", "right") if at.x < 0.5 else ("right", "left"):
-            box = _box(at, label, side)
-            if box.inside() and not any(map(box.meets, taken)) and not any(map(box.holds, places)):
-                taken.append(box)
-                point |= {"label": label, "side": side, "end": point in ends}
-                break
+        sides = ("left", "right") if at.x < 0.5 else ("right", "left")
+        short = [point["provider"]] if point in ends else []
+        tries = [(label, side) for label in (f"{point['provider']}\n{point['gpus']}", *short) for side in sides]
+        free = [t for t in tries if _free(_box(at, *t), taken, places)]
+        if not free and point is _chain(frontier, point)[0]:
+            free = tries[-2:]
+        if free:
+            label, side = free[0]
+            taken.append(_box(at, label, side))
+            point |= {"label": label, "side": side, "end": point in ends}
+
+
+def _free(box: _Box, taken: Sequence[_Box], places: Sequence[_Place]) -> bool:
+    return box.inside() and not any(map(box.meets, taken)) and not any(map(box.holds, places))
 
 
 def _chain(frontier: Sequence[Spec], point: Spec) -> list[Spec]:

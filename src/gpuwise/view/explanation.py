@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gpuwise.estimate import Estimate
 from gpuwise.locale import _, words
-from gpuwise.model import Candidate, CostLine, Exclusion, Fx, Prediction, Refusal, Workload
+from gpuwise.model import Candidate, CostLine, Exclusion, Fx, Prediction, Ranking, Refusal, Workload
 from gpuwise.view import figures
-from gpuwise.view.page import Block, Caution, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
+from gpuwise.view.candidates import candidate_table, setting
+from gpuwise.view.page import SPANS, Block, Caution, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.vocabulary import error, line, method, rule, unit
 from gpuwise.view.workload import workload_facts
 
@@ -21,16 +23,17 @@ def explanation_page(
     *,
     candidate: Candidate | None = None,
     exclusions: Sequence[Exclusion] = (),
+    ranking: Ranking | None = None,
     fx: Fx | None = None,
 ) -> Page:
     """The answer to `explain`.
 
-    answers: one platform is explained in full, several are compared. candidate: the offer asked about, priced;
-    exclusions: why it was left out, if it was.
+    answers: one platform is explained in full, several are compared and explained in short. candidate: the offer asked
+    about, priced; exclusions: why it was left out, if it was. ranking: the cheapest offers with the GPU asked about.
     """
     return Page(
         title=_("Why do we think so about {workload}?").format(workload=workload.name),
-        blocks=tuple(_blocks(workload, answers, candidate, exclusions, fx)),
+        blocks=tuple(_blocks(workload, answers, candidate, exclusions, ranking, fx)),
     )
 
 
@@ -39,14 +42,24 @@ def _blocks(
     answers: Sequence[Answer],
     candidate: Candidate | None,
     exclusions: Sequence[Exclusion],
+    ranking: Ranking | None,
     fx: Fx | None,
 ) -> Iterator[Block]:
-    yield from (Text(text=_claim(answer, workload), role="answer") for answer in answers[:1])
+    yield Text(text=_answer(answers, workload), role="answer")
     yield from (Caution(text=f"{rule(e.rule)}: {words(e.reason)}") for e in exclusions)
     if len(answers) > 1:
         yield _comparison(answers)
+        yield from (
+            Facts(
+                title=_("The evidence for {where}").format(where=_where(answer)),
+                facts=tuple(_in_short(answer, workload)),
+            )
+            for answer in answers
+        )
     elif answers and isinstance(answers[0], Prediction):
         yield from _evidence(answers[0])
+    if ranking and ranking.candidates:
+        yield _offers(ranking, fx)
     if candidate:
         yield Facts(title=_("The offer"), facts=tuple(_offer(candidate, fx)))
         if candidate.cost:
@@ -54,16 +67,68 @@ def _blocks(
     yield workload_facts(workload)
 
 
+def _where(answer: Answer) -> str:
+    return f"{answer.accelerators} × {figures.devices(answer.platform)}"
+
+
+def _answer(answers: Sequence[Answer], workload: Workload) -> str:
+    """One claim; of several variants the range that covers them all."""
+    claims = [answer for answer in answers if isinstance(answer, Prediction)]
+    if len(answers) == 1 or not claims:
+        return _claim(answers[0], workload)
+    speeds = sorted((claim.throughput_per_s.interval() for claim in claims), key=lambda inside: inside.value)
+    widest = (min(inside.low for inside in speeds), max(inside.high for inside in speeds))
+    times = [figures.duration(workload.total_samples / inside.value) for inside in (speeds[-1], speeds[0])]
+    devices = figures.devices("/".join(claim.platform for claim in claims))
+    return _(
+        "{where}: {slow} to {fast} samples a second, by variant (with their intervals {low} to {high}); "
+        "{time} for the whole job without preparation."
+    ).format(
+        where=f"{claims[0].accelerators} × {devices}", time=_(" to ").join(dict.fromkeys(times)),
+        slow=figures.number(speeds[0].value), fast=figures.number(speeds[-1].value),
+        low=figures.number(widest[0]), high=figures.number(widest[1]),
+    )  # fmt: skip
+
+
 def _claim(answer: Answer, workload: Workload) -> str:
-    where = f"{answer.accelerators} × {figures.devices(answer.platform)}"
     if isinstance(answer, Refusal):
-        return _("{where}: no prediction, {reason}.").format(where=where, reason=words(answer.reason))
-    value, ends = figures.rounded(answer.throughput_per_s.interval(), 1.0)
-    between = " " + _("({low} to {high})").format(low=ends[0], high=ends[1]) if ends else ""
-    run = figures.duration(workload.total_samples / answer.throughput_per_s.value)
-    return _("{where}: {value}{between} samples a second, {how}; {time} for the whole job without preparation.").format(
-        where=where, value=value, between=between, how=method(answer.method), time=run
+        return _("{where}: no prediction, {reason}.").format(where=_where(answer), reason=words(answer.reason))
+    return _("{where}: {speed}; {time} for the whole job without preparation.").format(
+        where=_where(answer), speed=_speed(answer), time=_run_time(answer, workload)
     )
+
+
+def _speed(prediction: Prediction) -> str:
+    value, ends = figures.rounded(prediction.throughput_per_s.interval(), 1.0)
+    between = " " + _("({low} to {high})").format(low=ends[0], high=ends[1]) if ends else ""
+    return _("{value}{between} samples a second, {how}").format(
+        value=value, between=between, how=method(prediction.method)
+    )
+
+
+def _run_time(prediction: Prediction, workload: Workload) -> str:
+    return figures.duration(workload.total_samples / prediction.throughput_per_s.value)
+
+
+def _in_short(answer: Answer, workload: Workload) -> Iterator[Fact]:
+    """One of several variants: claim, evidence and error budget, each on a line."""
+    if isinstance(answer, Refusal):
+        yield Fact(label=_("No prediction"), text=words(answer.reason))
+        return
+    yield Fact(label=_("Speed"), text=_speed(answer))
+    yield Fact(label=_("The whole job"), text=_run_time(answer, workload), why=_("without preparation"))
+    yield from (Fact(label=_("Evidence"), text=words(e)) for e in answer.evidence)
+    yield Fact(label=_("Uncertain by"), text=figures.budget(answer.throughput_per_s))
+    yield Fact(label=_("To narrow it"), text=words(answer.advice))
+
+
+def _offers(ranking: Ranking, fx: Fx | None) -> Table:
+    """The table of `rank`, of the few offers that stand for the GPU."""
+    table = candidate_table(ranking, ranking.candidates, setting(ranking, fx))
+    note = _("{shown} of {n} offers; rank shows them all (--gpu).").format(
+        shown=len(ranking.candidates), n=figures.count(ranking.total_candidates)
+    )
+    return replace(table, title=_("The cheapest offers with it"), notes=(*table.notes[:-1], note))
 
 
 def _comparison(answers: Sequence[Answer]) -> Table:
@@ -75,7 +140,7 @@ def _comparison(answers: Sequence[Answer]) -> Table:
         column("throughput_per_s", _("Throughput"), _throughput, kind="estimate", unit=_("samples/s")),
         column("method", _("Basis"), lambda a: word(method(a.method) if isinstance(a, Prediction) else rule(a.rule))),
     ]
-    return tabulate(_("Platforms"), columns, answers, [_("Ranges are 80 % intervals.")])
+    return tabulate(_("Platforms"), columns, answers, legend={SPANS: _("Ranges are 80 % intervals.")})
 
 
 def _throughput(answer: Answer) -> Cell:
@@ -105,8 +170,7 @@ def _uncertainty(estimate: Estimate) -> Table:
 
 
 def _factor(log_sd: float) -> Cell:
-    """The 80 % interval that this error alone would leave: × or ÷ so much."""
-    return Cell(shown=f"×/÷ {Estimate(value=1.0, spread=(('', abs(log_sd)),)).interval().high:.2f}", value=log_sd)
+    return Cell(shown=figures.factor(log_sd), value=log_sd)
 
 
 def _share(fraction: float) -> Cell:
@@ -120,6 +184,9 @@ def _offer(candidate: Candidate, fx: Fx | None) -> Iterator[Fact]:
     yield Fact(label=_("GPUs"), text=figures.gpus(offer))
     where = _("seen {day}, source {ref}").format(day=seen, ref=offer.source.ref)
     yield Fact(label=_("Price"), text=f"{price.shown} ({money})", why="; ".join(filter(None, (where, price.title))))
+    billed = figures.price(offer, fx, candidate.price_usd_per_hour)
+    if billed.shown != price.shown:
+        yield Fact(label=_("Billed at"), text=f"{billed.shown} ({money})", why=_("after tax and agreements"))
     inside = candidate.time_s.interval()
     low, time, high = (figures.duration(s) for s in (inside.low, inside.value, inside.high))
     between = f"{time} " + _("({low} to {high})").format(low=low, high=high) if low != high else time

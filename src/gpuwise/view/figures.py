@@ -12,8 +12,8 @@ from datetime import date
 from itertools import takewhile
 
 from gpuwise.errors import Message
-from gpuwise.estimate import Estimate, Interval
-from gpuwise.locale import _, words
+from gpuwise.estimate import Z80, Estimate, Interval
+from gpuwise.locale import _, ngettext, words
 from gpuwise.model import Fx, Offer
 from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from gpuwise.view.page import Cell
@@ -24,6 +24,9 @@ DIGITS = 3
 
 ERRORS_NAMED = 4
 """The largest errors that a hint names; `explain` lists all."""
+
+SMALL_SD = 0.0039
+"""The 80 % factor of a smaller error (a log standard deviation) reads 1.00: it is counted and not named."""
 
 TIME_UNITS = {"min": 60.0, "h": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY}
 
@@ -77,6 +80,13 @@ def chance(probability: float) -> str:
     return "<1 %" if probability < 0.01 else ">99 %" if probability > 0.99 else percent(probability)
 
 
+def chance_in_words(probability: float) -> str:
+    """The same in a sentence: less than 1 %, 41 %, more than 99 %."""
+    shown = chance(probability)
+    words = {"<": _("less than {percent}"), ">": _("more than {percent}")}
+    return words[shown[0]].format(percent=shown[1:]) if shown[0] in words else shown
+
+
 def duration(seconds: float) -> str:
     """45 s, 35 min, 9 h 20 min, 4 d 6 h: the two largest units."""
     if seconds < 59.5:
@@ -108,6 +118,19 @@ def day(when: date | None, precision: str = "day") -> str:
     }.get(precision, when.isoformat())
 
 
+def of_day(when: date | None, precision: str = "day") -> str:
+    """The same in a sentence: price of 2026-06-15; price without a date."""
+    if when is None:
+        return _("price without a date")
+    bounds = {
+        "not-before": _("price of {date} or later"),
+        "first-recorded": _("price unchanged since {date}"),
+    }
+    return bounds.get(precision, _("price of {date}")).format(
+        date=f"{when:%Y-%m}" if precision == "month" else when.isoformat()
+    )
+
+
 def unknown(reason: Message | None) -> Cell:
     """A figure that is not known, with the reason on hover; never 0."""
     return Cell(shown=_("unknown"), title=words(reason) if reason else _("the source does not say"))
@@ -128,16 +151,29 @@ def rounded(interval: Interval, scale: float) -> tuple[str, tuple[str, ...]]:
 
 
 def budget(estimate: Estimate) -> str:
-    """The error budget in words, largest first: "time to prepare 13 %, price age 3 %"; where there is none: exact."""
+    """The error budget in words, largest first: "80 % factors: time to prepare ×/÷ 1.17, price age ×/÷ 1.04"; without
+    any error: exact. Errors too small to show are counted."""
     parts = sorted(estimate.spread, key=lambda s: -abs(s[1]))
-    named = [f"{error(name)} {percent(math.expm1(abs(sd)))}" for name, sd in parts[:ERRORS_NAMED]]
+    named = [f"{error(name)} {factor(sd)}" for name, sd in parts[:ERRORS_NAMED] if abs(sd) > SMALL_SD]
     rest = len(parts) - len(named)
-    return ", ".join([*named, *([_("{n} smaller ones").format(n=rest)] if rest else [])]) or _("exact")
+    if not parts:
+        return _("exact")
+    smaller = ngettext("{n} smaller one", "{n} smaller ones", rest).format(n=rest)
+    listed = [*named, *([smaller] if rest else [])]
+    return _("80 % factors: {errors}").format(errors=", ".join(listed))
 
 
-def price(offer: Offer, fx: Fx | None) -> Cell:
-    """The price as it is charged: each row names its own unit, so that hours and months are never mixed up."""
-    hourly = offer.price_usd_per_hour
+def factor(log_sd: float) -> str:
+    """The 80 % interval that one error alone would leave: × or ÷ so much. The one way in which errors are stated."""
+    return f"×/÷ {math.exp(Z80 * abs(log_sd)):.2f}"
+
+
+def price(offer: Offer, fx: Fx | None, usd_per_hour: float | None = None) -> Cell:
+    """The price as it is charged: each row names its own unit, so that hours and months are never mixed up.
+
+    usd_per_hour: what is really billed, where it is not the listed price.
+    """
+    hourly = offer.price_usd_per_hour if usd_per_hour is None else usd_per_hour
     if hourly is None or not math.isfinite(hourly):
         return unknown(offer.reasons.get("price_usd_per_hour"))
     local = in_currency(hourly, fx)

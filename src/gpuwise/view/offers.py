@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import date
 
 from gpuwise.locale import _
 from gpuwise.model import Fx, Offer
@@ -10,13 +11,21 @@ from gpuwise.view import figures
 from gpuwise.view.page import Cell, Made, column, word
 from gpuwise.view.vocabulary import market
 
+READ_BACK = (
+    "price_native", "currency", "usd_per_unit", "price_unit", "price_state", "tax", "vat_fraction", "term_h",
+    "upfront_usd", "running_usd_per_hour", "price_log_sd", "billing_step_s", "billing_minimum_s", "preparation_s",
+    "licence_usd_per_month", "link", "host", "observed_precision", "withdrawn", "quality", "note",
+)  # fmt: skip
+"""What nobody looks at in the table, and what the same offer and the same bill are made from again."""
+
 
 def offer_columns(fx: Fx | None) -> Iterator[Made[Offer]]:
     """The columns of `data list`; the keys are the header of its CSV file."""
     yield column("offer_id", "", lambda o: word(o.id), hidden=True)
     yield column("provider", _("Provider"), lambda o: word(o.provider))
     yield column("instance", _("Instance"), instance, rank=2)
-    yield column("accelerators", "", number_of_gpus, kind="number", hidden=True)
+    yield column("accelerators", "", lambda o: _hidden(o.accelerators // o.nodes), kind="number", hidden=True)
+    yield column("nodes", "", lambda o: _hidden(o.nodes), kind="number", hidden=True)
     yield column("accelerator", _("GPUs"), gpus)
     yield column("memory_gib", _("Memory"), memory, kind="number", unit=_("GB per GPU"), rank=4)
     yield column("vcpus", _("vCPUs"), lambda o: _count(o.vcpus), kind="number", rank=5)
@@ -30,6 +39,17 @@ def offer_columns(fx: Fx | None) -> Iterator[Made[Offer]]:
     yield column("region", _("Region"), region, rank=3)
     yield column("country", "", lambda o: word(o.country), hidden=True)
     yield column("source", _("Source"), lambda o: word(o.source.ref), rank=6)
+    for name in READ_BACK:
+        yield column(name, "", _read_back(name), hidden=True)
+
+
+def _read_back(name: str) -> Callable[[Offer], Cell]:
+    return lambda offer: _hidden(getattr(offer, name))
+
+
+def _hidden(value: str | float | date | None) -> Cell:
+    plain = str(value) if isinstance(value, date) else value
+    return Cell(shown="" if plain is None else str(plain), value=plain)
 
 
 def number_of_gpus(offer: Offer) -> Cell:
@@ -53,9 +73,9 @@ def memory(offer: Offer) -> Cell:
 
 
 def market_cell(offer: Offer) -> Cell:
-    """The market, with how long one is bound to it."""
-    note = figures.term(offer.term_h) if offer.market in ("reserved", "dedicated") and offer.term_h else ""
-    return Cell(shown=market(offer.market), value=offer.market, note=note)
+    """The market, with how long one is bound to it: reserved, 12 mo."""
+    bound = figures.term(offer.term_h) if offer.market in ("reserved", "dedicated") and offer.term_h else ""
+    return Cell(shown=", ".join(filter(None, (market(offer.market), bound))), value=offer.market)
 
 
 def seen(offer: Offer) -> Cell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Literal, TypeVar
 
@@ -58,6 +58,7 @@ class Column:
     each cell names its own.
 
     rank: 0 is always shown; the highest is the first to go where the page is narrow. hidden: for machines only.
+    joins: key of the column before it in whose cells people read its words.
     """
 
     key: str
@@ -66,6 +67,7 @@ class Column:
     kind: Kind = "text"
     rank: int = 0
     hidden: bool = False
+    joins: str = ""
 
     @property
     def figures(self) -> bool:
@@ -96,25 +98,63 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """rows: one cell a column. notes: sentences below the table (signs, totals, what was cut)."""
+    """rows: one cell a column. legend: what a column's signs mean, by its key; SPANS: what intervals mean.
+    notes: sentences below the table (totals, what was cut)."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    legend: Mapping[str, str] = field(default_factory=dict)
 
     def visible(self) -> Table:
-        """The table as people see it: without the columns that are there for machines."""
+        """The table as people see it: without the columns that are there for machines, and with joined cells."""
+        kept = self.seen()
+        keys = [column.key for column in kept.columns]
+        alone = [i for i, column in enumerate(kept.columns) if not column.joins]
+        groups = [[i, *(j for j, c in enumerate(kept.columns) if c.joins == keys[i])] for i in alone]
+        columns = tuple(kept.columns[i] for i in alone)
+        rows = tuple(tuple(joined([row[i] for i in group]) for group in groups) for row in kept.rows)
+        return replace(kept, columns=columns, rows=rows)
+
+    def seen(self) -> Table:
+        """The table without the columns that are there for machines."""
         kept = [i for i, column in enumerate(self.columns) if not column.hidden]
         columns = tuple(self.columns[i] for i in kept)
         return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in kept) for row in self.rows))
+
+    def sentences(self, shown: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Legend and notes. shown: keys of what is there to be explained, where it is not all of the columns."""
+        keys = {column.key for column in self.columns if not column.hidden} | {SPANS} if shown is None else set(shown)
+        return (*(text for key, text in self.legend.items() if key in keys), *self.notes)
+
+
+SPANS = "spans"
+"""The key of what a legend says about intervals."""
+
+
+def joined(cells: Sequence[Cell]) -> Cell:
+    """Several cells as one; what is missing is left out."""
+    first, *others = cells
+    more = [cell for cell in others if cell.value not in (None, "")]
+    return replace(
+        first,
+        shown=" ".join([first.shown, *(cell.shown for cell in more)]),
+        title="; ".join(filter(None, (first.title, *(cell.title for cell in more)))),
+    )
 
 
 Made = tuple[Column, Callable[[R], Cell]]
 """A column, and how its cell is made of one row."""
 
 
-def tabulate(title: str, columns: Iterable[Made[R]], rows: Sequence[R], notes: Iterable[str] = ()) -> Table:
+def tabulate(
+    title: str,
+    columns: Iterable[Made[R]],
+    rows: Sequence[R],
+    notes: Iterable[str] = (),
+    legend: Mapping[str, str] | None = None,
+) -> Table:
     """A table from its columns, each with how its cell is made of one row."""
     named = list(columns)
     return Table(
@@ -122,6 +162,7 @@ def tabulate(title: str, columns: Iterable[Made[R]], rows: Sequence[R], notes: I
         columns=tuple(column for column, _make in named),
         rows=tuple(tuple(make(row) for _column, make in named) for row in rows),
         notes=tuple(notes),
+        legend=legend or {},
     )
 
 
@@ -134,9 +175,10 @@ def column(
     unit: str = "",
     rank: int = 0,
     hidden: bool = False,
+    joins: str = "",
 ) -> Made[R]:
     """One entry for `tabulate`: see `Column` for the words."""
-    return Column(key=key, title=title, unit=unit, kind=kind, rank=rank, hidden=hidden), make
+    return Column(key=key, title=title, unit=unit, kind=kind, rank=rank, hidden=hidden, joins=joins), make
 
 
 def word(text: str | None) -> Cell:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 
 from gpuwise.locale import _, words
-from gpuwise.model import Candidate, Fx, Ranking
+from gpuwise.model import Candidate, Fx, Offer, Ranking
 from gpuwise.request import RankRequest
 from gpuwise.view import figures
 from gpuwise.view.candidates import Setting, candidate_table, ranked, setting, shown
 from gpuwise.view.chart import cost_time_chart
 from gpuwise.view.page import Block, Cell, Column, Fact, Facts, Page, Table, Text, stated
-from gpuwise.view.vocabulary import method, rule
+from gpuwise.view.vocabulary import market, method, rule
 from gpuwise.view.workload import assumed, job_text
+
+OLD_PRICE_DAYS = 90
+"""An older price of the cheapest offer is named in the answer, not only in its row."""
+
+OUTCOME_RULES = ("does_not_fit", "no_prediction", "deadline", "budget")
+"""Rules that each job applies for itself, in their order."""
 
 
 def ranking_page(ranking: Ranking, request: RankRequest, fx: Fx | None = None) -> Page:
     """The answer to `rank`. fx: the rate of the currency to show, None for USD."""
-    rows, given = shown(ranking), setting(ranking, fx)
+    rows, given = shown(ranking), setting(ranking, fx, request.deadline_s)
     names = ", ".join(w.name for w in ranking.workloads)
     page = Page(
         title=_("Where should {workloads} run?").format(workloads=names),
@@ -45,26 +52,43 @@ def _blocks(ranking: Ranking, request: RankRequest, rows: Sequence[Candidate], g
 def _answers(ranking: Ranking, request: RankRequest, given: Setting) -> Iterator[Text]:
     """For each job one sentence about the cheapest and one about the fastest; several jobs: a paragraph each."""
     for workload in ranking.workloads:
-        choice = [c for c in (*ranking.frontier, *ranking.candidates) if c.workload == workload.name]
-        sentences = _answer([c for c in choice if ranked(c)], request, given)
+        known = (*ranking.frontier, *ranking.candidates, *ranking.own)
+        sentences = _answer([c for c in known if c.workload == workload.name], ranking, request, given)
         if len(ranking.workloads) > 1:
             yield Text(text=f"{workload.name}. {' '.join(sentences)}", role="answer")
         else:
             yield from (Text(text=sentence, role="answer") for sentence in sentences)
 
 
-def _answer(choice: Sequence[Candidate], request: RankRequest, given: Setting) -> Iterator[str]:
-    """choice: all that may be the cheapest or the fastest; the frontier holds both, whatever the limit."""
+def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, given: Setting) -> Iterator[str]:
+    """known: all candidates that may be the cheapest or the fastest; the frontier holds both, whatever the limit.
+
+    The first sentence stands for itself: where the answer is no, it is all that standard error says.
+    """
+    choice = [c for c in known if ranked(c)]
     if not choice:
-        yield _("No offer that passes the filters has a cost that is known.")
+        yield from _no_answer(known, ranking, request)
         return
     cheapest = min(choice, key=lambda c: (_cost(c), c.time_s.value))
     fastest = min(choice, key=lambda c: (c.time_s.value, _cost(c)))
-    yield _("Cheapest: {what}").format(what=_sentence(cheapest, request, given)) + _sure(cheapest)
+    yield _("Cheapest: {what}").format(what=_sentence(cheapest, request, given)) + _sure(cheapest, ranking.as_of)
     if fastest.offer.id == cheapest.offer.id:
         yield _("It is also the fastest.")
     else:
         yield _("Fastest: {what}").format(what=_sentence(fastest, request, given)) + "."
+
+
+def _no_answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest) -> Iterator[str]:
+    """Nothing passed at all, or only what has no cost by which it could be ranked."""
+    if not known:
+        yield _("No offer passes the filters.")
+        if ranking.relaxations:
+            yield _("The nearest changes that would admit one stand below.")
+        return
+    markets = ", ".join(dict.fromkeys(market(c.offer.market) for c in known))
+    yield _("Only offers without a cost of their own pass the filters: {markets}.").format(markets=markets)
+    if request.hours_per_month is None and any(c.offer.market == "owned" for c in known):
+        yield _("Say how busy an owned machine is, and it is ranked by its share: --hours-per-month.")
 
 
 def _cost(candidate: Candidate) -> float:
@@ -81,18 +105,31 @@ def _sentence(candidate: Candidate, request: RankRequest, given: Setting) -> str
         money += " " + _("({low} to {high})").format(low=ends[0], high=ends[1])
     if given.basis == "share" and candidate.cost_share_usd:
         money += " " + _("as the share of {n} busy hours a month").format(n=f"{request.hours_per_month:g}")
-    return _("{offer}, {gpus}, {money} in {time}, price of {day}").format(
+    return _("{offer}, {gpus}, {money} in {time}, {price}").format(
         offer=f"{offer.provider} {offer.instance}".strip(), gpus=figures.gpus(offer), money=money,
-        time=figures.duration(candidate.time_s.value), day=figures.day(offer.observed, offer.observed_precision),
+        time=figures.duration(candidate.time_s.value), price=figures.of_day(offer.observed, offer.observed_precision),
     )  # fmt: skip
 
 
-def _sure(candidate: Candidate) -> str:
-    """How sure the claim is, so that nobody takes a coin's toss for a fact."""
+def _sure(candidate: Candidate, as_of: date) -> str:
+    """How sure the claim is, so that nobody takes a coin's toss, or a price that may be gone, for a fact."""
     if candidate.p_cheapest is None:
         return "."
-    chance = figures.chance(candidate.p_cheapest)
-    return _(". It really is the cheapest with a probability of {chance}.").format(chance=chance)
+    doubts = _(" and ").join(_doubts(candidate.offer, as_of))
+    said = _(". Of the offers ranked it is the cheapest with a probability of {chance}, at prices as old as stated")
+    own = _("; its own price is {doubts}").format(doubts=doubts) if doubts else ""
+    return said.format(chance=figures.chance_in_words(candidate.p_cheapest)) + own + "."
+
+
+def _doubts(offer: Offer, as_of: date) -> Iterator[str]:
+    """What may have changed the price since it was seen."""
+    age = None if offer.observed is None else (as_of - offer.observed).days
+    if age is None:
+        yield _("without a date")
+    elif age > OLD_PRICE_DAYS:
+        yield _("{n} days old").format(n=age)
+    if offer.market == "spot":
+        yield _("a spot price")
 
 
 def _assumptions(ranking: Ranking, request: RankRequest, rows: Sequence[Candidate]) -> Iterator[Fact]:
@@ -129,17 +166,37 @@ def _preparation(request: RankRequest, rows: Sequence[Candidate]) -> Fact | None
 
 
 def _left_out(ranking: Ranking) -> Table:
-    steps = "; ".join(f"{rule(name)} {figures.count(left)}" for name, left in ranking.funnel)
+    several = len(ranking.workloads) > 1
+    steps = "; ".join(f"{rule(name)} {figures.count(left)}" for name, left in _funnel(ranking))
     rows = sorted(ranking.counts.items(), key=lambda item: -item[1])
+    once = _("counted once for each job")
     return Table(
         title=_("Left out, and why"),
         columns=(
             Column(key="rule", title=_("Reason")),
             Column(key="offers", title=_("Offers"), kind="number"),
         ),
-        rows=tuple((Cell(shown=rule(n), value=n), Cell(shown=figures.count(k), value=k)) for n, k in rows),
+        rows=tuple(
+            (
+                Cell(shown=rule(n), value=n, note=once if several and n in OUTCOME_RULES else ""),
+                Cell(shown=figures.count(k), value=k),
+            )
+            for n, k in rows
+        ),
         notes=(_("Offers left, filter by filter: {steps}.").format(steps=steps),) if steps else (),
     )
+
+
+def _funnel(ranking: Ranking) -> Iterator[tuple[str, int]]:
+    """Offers left after each rule; for one job down to the candidates, for several to where their ways part."""
+    yield from ranking.funnel
+    if not ranking.funnel or len(ranking.workloads) > 1:
+        return
+    left, there = ranking.funnel[-1][1], {name for name, _left in ranking.funnel}
+    for name in OUTCOME_RULES:
+        if name in ranking.counts and name not in there:
+            left -= ranking.counts[name]
+            yield name, left
 
 
 def _relaxations(ranking: Ranking) -> Table:
@@ -168,7 +225,8 @@ def _sources(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Ite
     for key, number in Counter(c.offer.source.ref for c in rows).most_common():
         text = f"{ranking.sources.get(key, key)} ({number})"
         yield Fact(label=_("Source {key}").format(key=key), text=text)
-    yield Fact(label=_("Speeds"), text=_counted(method(c.prediction.method) for c in rows))
+    if rows:
+        yield Fact(label=_("Speeds"), text=_counted(method(c.prediction.method) for c in rows))
     if given.fx:
         rate = _("1 {code} = {rate} USD on {day}, {source}").format(
             code=given.fx.code, rate=figures.exact_number(given.fx.usd_per_unit), day=given.fx.observed,

@@ -24,7 +24,7 @@ RULES = {
     "incomplete_price": N_("the price leaves the host out"),
     "suspect_price": N_("the price is marked as suspect"),
     "unknown_price": N_("no price known"),
-    "implausible_price": N_("price under a tenth of what is usual"),
+    "implausible_price": N_("price under a twentieth of what is usual"),
     "unknown_accelerator": N_("the GPU or the number of GPUs is not known"),
     "withdrawn": N_("withdrawn by the provider"),
     "not_startable": N_("not known to be available now (--startable)"),
