@@ -62,7 +62,7 @@ SUFFIXES: Mapping[str, str] = {
 """Endings of the names of number fields, and the unit that each stands for. The longest that fits holds."""
 
 COUNTS = frozenset({
-    "accelerators", "admits", "batch", "batch_per_accelerator", "count", "counts", "epochs", "funnel", "gmacs",
+    "accelerators", "admits", "batch", "batch_per_accelerator", "count", "epochs", "funnel", "gmacs",
     "input_size", "jobs", "limit", "nodes", "operations", "p_cheapest", "per_node", "pue", "samples", "schema", "seed",
     "tokens", "total_candidates", "total_offers", "vcpus",
 })  # fmt: skip

@@ -25,6 +25,9 @@ OVERRIDES = {
 }
 """What a person may state instead -> the field of `model.Workload`."""
 
+TRAINING = frozenset(("epochs", "samples", "batch_per_accelerator"))
+"""Fields on which the accuracy that is reached depends."""
+
 
 def parse(document: Mapping[str, Mapping[str, Any]]) -> dict[str, Workload]:
     """Name -> workload, of a TOML document with one table each; `accuracy_reason` says why the accuracy is unknown."""
@@ -36,11 +39,15 @@ def override(workload: Workload, **stated: Any) -> Workload:
     given = {_field(name): value for name, value in stated.items() if value is not None}
     for field, value in given.items():
         _check(field, value)
+    reasons = {name: why for name, why in workload.reasons.items() if name not in given}
+    if given.keys() & TRAINING and workload.accuracy_fraction is not None and "accuracy_fraction" not in given:
+        given["accuracy_fraction"] = None
+        reasons["accuracy_fraction"] = Message("the stated accuracy is that of another length or batch of training")
     return replace(
         workload,
         **given,
         assumed={name: why for name, why in workload.assumed.items() if name not in given},
-        reasons={name: why for name, why in workload.reasons.items() if name not in given},
+        reasons=reasons,
     )
 
 

@@ -131,7 +131,8 @@ def _left_out(request: ExplainRequest, world: World, workload: Workload, ranking
     offer = world.offers.offer(row)
     known = package.accelerators()
     variants = tuple(known[name] for name in offer.accelerator.split("|") if name in known)
-    platform = Platform(variants=variants, per_node=offer.accelerators, link=offer.link)
+    each = offer.accelerators // offer.nodes
+    platform = Platform(variants=variants, per_node=each, nodes=offer.nodes, link=offer.link)
     answers = world.context.predict(workload, [platform]) if variants else ()
     return _explained(request, world, workload, answers=tuple(answers), exclusions=exclusions)
 
@@ -173,8 +174,20 @@ def describe(request: DescribeRequest, *, today: date) -> Described:
         stated = ("batch", "precision", "samples", "epochs")
         workload = override(workload, **{name: getattr(request, name) for name in stated})
     else:
+        _refuse_counting(request)
         workload = workload_of(request.target, request)
     return Described(request=request, as_of=today, workload=workload)
+
+
+def _refuse_counting(request: DescribeRequest) -> None:
+    """Options that only a count of a torch model can follow; the counts of a stated workload are what they are."""
+    usual = DescribeRequest(target=request.target)
+    for name in ("input_size", "tokens", "optimizer"):
+        if getattr(request, name) != getattr(usual, name):
+            raise InvalidInput(
+                Message("--{name} has no meaning for {target}.", name=name.replace("_", "-"), target=request.target),
+                Message("It is for a torch model to be counted, such as torchvision.models:resnet50."),
+            )
 
 
 def _wanted(request: ExplainRequest, world: World, limit: int | None = None) -> RankRequest:

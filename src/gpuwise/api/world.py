@@ -167,6 +167,10 @@ def platforms(text: str) -> list[Platform]:
         raise InvalidInput(
             Message("--on {text}: this names no GPU.", text=text), Message("Write a GPU, such as A100-80GB:2.")
         )
+    if picked.count is not None and picked.count.low != picked.count.high:
+        raise InvalidInput(
+            Message("--on {text}: a prediction is for one number of GPUs.", text=text), Message("Write A100-80GB:2.")
+        )
     count = 1 if picked.count is None or picked.count.low is None else int(picked.count.low)
     return [Platform(variants=(package.accelerators()[name],), per_node=count) for name in picked.ids]
 

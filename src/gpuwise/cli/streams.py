@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -45,10 +46,13 @@ def emit(document: bytes) -> None:
 
 
 def note(text: str) -> None:
-    """Progress, warnings and errors, to standard error. They are lost rather than fatal where nobody listens."""
+    """Progress, warnings and errors, to standard error. They are lost rather than fatal where nobody listens.
+
+    Control signs become blanks: a name in somebody's file must not steer the console.
+    """
     if sys.stderr is not None:
         with suppress(OSError):
-            print(text, file=sys.stderr, flush=True)
+            print(re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", " ", text), file=sys.stderr, flush=True)
 
 
 def reader_has_left() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -16,9 +15,6 @@ from gpuwise.view.page import Cell, Chart, Page
 
 if TYPE_CHECKING:
     from jinja2 import Template
-    from markupsafe import Markup
-
-ADDRESS = re.compile(r"(https?://[^\s<>\"']*[^\s<>\"'.,;:)\]])")
 
 
 def html(page: Page) -> str:
@@ -57,15 +53,6 @@ def sort_key(cell: Cell) -> str:
     return "" if value is None or value != value else str(value)
 
 
-def linked(text: str) -> Markup:
-    """The text with its web addresses as links: nothing is asked of them until a person follows one."""
-    from markupsafe import Markup, escape
-
-    parts = ADDRESS.split(text)  # every second part is an address
-    link = Markup('<a href="{0}" rel="noopener noreferrer">{0}</a>')
-    return Markup("").join(link.format(part) if i % 2 else escape(part) for i, part in enumerate(parts))
-
-
 def _part(name: str) -> str:
     return files("gpuwise.render").joinpath("templates", name).read_text(encoding="utf-8")
 
@@ -75,6 +62,6 @@ def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"sort_key": sort_key, "id": id, "linked": linked}
+    environment.filters |= {"sort_key": sort_key, "id": id}
     environment.globals |= {"_": _, "kind": lambda block: type(block).__name__}
     return environment.from_string(_part("page.html"))
