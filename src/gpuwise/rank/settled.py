@@ -17,7 +17,7 @@ from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 OLD_PRICE_DAYS = 30
 """A price older than this is marked with its age beside its date."""
-CONTENDERS = 300
+CONTENDERS = 150
 """So many offers at most, the cheapest first, are drawn for p_cheapest; of others it is not said."""
 
 SORT_KEYS = ("cost", "time", "price", "p_cheapest")
