@@ -94,10 +94,6 @@ class Estimate:
 
     __radd__ = __add__
 
-    def power(self, exponent: float) -> Estimate:
-        """X**exponent: each named error times the exponent."""
-        return _combine(self.value**exponent, ((self, exponent),))
-
     def widened(self, name: str, log_sd: float) -> Estimate:
         """The same value with one more named error (in quadrature, its sign kept, if the name is there already)."""
         parts = dict(self.spread)

@@ -1,7 +1,7 @@
-"""Units: the aliases that name them, the only conversion factors, parsing at the door and formatting at the exit.
+"""Units: the aliases that name them, the only conversion factors, and parsing at the door.
 
 Text from a person or a table is parsed once, by `parse_*`, into the units below; `InvalidInput` names the value, the
-rule and an example. Numbers are formatted once, by `format_*`, with English digits.
+rule and an example. Figures become words once, in `view.figures`.
 
 Memory: a GPU's "80 GB" is a trade name; the driver counts in binary, so GB of a GPU is read as GiB. Host memory and
 disks are sold in decimal GB by some: `parse_memory(text, decimal=True)`.
@@ -397,59 +397,3 @@ def _bound(end: str, unit: str) -> float | None:
     if not unit:
         return parse_count(end)
     return parse_memory(end if end[-1].isalpha() else end + unit)
-
-
-# ---- what a person reads ----------------------------------------------------------------------------------------
-
-
-def format_number(number: float, digits: int = 3) -> str:
-    """At least `digits` significant digits, whole numbers never rounded further, no exponent: "1,235", "0.0123"."""
-    return f"{number:,.{_decimals(number, digits)}f}"
-
-
-def format_duration(seconds: Seconds) -> str:
-    """Such as "0.35 s", "41 s", "12 min 05 s", "2 h 05 min", and from 48 h on "3.4 d"."""
-    whole, minutes = round(seconds), round(seconds / 60)
-    if whole < 10:
-        return f"{_trim(format_number(seconds, 2))} s"
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60:02d} min"
-    return f"{seconds / SECONDS_PER_DAY:.1f} d"
-
-
-def format_money(usd: Usd, currency: str = "USD", usd_per_unit: float = 1.0, *, digits: int = 3) -> str:
-    """The amount in `currency`: two decimals, or more where `digits` significant ones need them ("0.0084 USD").
-
-    Unit prices take digits=6, so that quantity × unit price can be checked by hand.
-    """
-    amount = usd / usd_per_unit
-    whole, _, part = f"{amount:,.{max(_decimals(amount, digits), 2)}f}".partition(".")
-    return f"{whole}.{part[:2]}{part[2:].rstrip('0')} {currency}"
-
-
-def format_bytes_gib(gib: Gib) -> str:
-    """Such as "80 GiB", "22.5 GiB", "512 MiB", "1.5 TiB"."""
-    for scale, unit in ((1 / 1024, "TiB"), (1.0, "GiB")):
-        if gib * scale >= 1:
-            return f"{_trim(format_number(gib * scale, 4))} {unit}"
-    return f"{_trim(format_number(gib * 1024, 4))} MiB"
-
-
-def format_fraction(fraction: Fraction) -> str:
-    """Such as "12.5 %", "0.042 %", "100 %"."""
-    return f"{_trim(format_number(100 * fraction))} %"
-
-
-def _decimals(number: float, digits: int) -> int:
-    if number == 0:
-        return 0
-    exponent = int(f"{number:.{digits - 1}e}".partition("e")[2])
-    return max(digits - 1 - exponent, 0)
-
-
-def _trim(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
