@@ -80,6 +80,17 @@ def test_every_offer_is_a_candidate_or_an_exclusion():
     assert sum(ranking.counts.values()) == len(ranking.exclusions)
 
 
+def test_uc_067_a_type_that_is_gone_is_said_to_be_and_prices_of_two_months_are_compared(tmp_path):
+    march, april = tmp_path / "march.csv", tmp_path / "april.csv"
+    march.write_text("provider,instance,gpu,price,currency\np,X,H100 SXM,2.10,USD\np,Y,A100-80GB,1.50,USD\n")
+    april.write_text("provider,instance,gpu,price,currency\np,Y,A100-80GB,1.20,USD\n")
+    answer = faces.data(DataRequest(action="diff", names=(str(march), str(april))), today=DAY)
+    changes = {(c["before"] or c["after"])["instance"]: c for c in answer.json()["result"]["changes"]}
+    assert (changes["X"]["after"], changes["X"]["after_reason"]) == (None, "no longer offered")
+    assert [changes["Y"][side]["price_usd_per_hour"] for side in ("before", "after")] == [1.50, 1.20]
+    assert "no longer offered: 1" in answer.page().blocks[0].text
+
+
 def test_one_workload_cannot_be_asked_for_twice():
     with pytest.raises(InvalidInput, match="twice"):
         api.rank(RankRequest(workloads=("gpt", "gpt")), today=DAY)
