@@ -1,22 +1,5 @@
-"""Every test has a cache folder of its own."""
+"""Sources are tested with the fixtures of the store: a cache folder of one's own, and the bundled facts."""
 
-from __future__ import annotations
+from tests.store.conftest import cache_folder, facts
 
-from pathlib import Path
-
-import pytest
-
-from gpuwise.store import package
-from gpuwise.store.facts import Facts
-
-
-@pytest.fixture(autouse=True)
-def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("GPUWISE_CACHE", str(folder))
-    return folder
-
-
-@pytest.fixture(scope="session")
-def facts() -> Facts:
-    return package.facts()
+__all__ = ["cache_folder", "facts"]
