@@ -345,3 +345,46 @@ def test_every_built_in_workload_has_an_answer_on_every_card_that_trains() -> No
                 assert answer.evidence
                 assert str(answer.advice)
                 assert 0.03 < answer.throughput_per_s.log_sd < 1
+
+
+ORDERED = (
+    ("h100-sxm5-80gb", "h100-nvl-94gb", 0.9),
+    ("h200-sxm", "h100-sxm5-80gb", 1.0),
+    ("h100-sxm5-80gb", "a100-sxm4-80gb", 1.0),
+    ("a100-sxm4-80gb", "a100-pcie-80gb", 0.95),
+    ("v100-sxm2-16gb", "v100-pcie-16gb", 0.95),
+    ("l4", "t4", 1.0),
+)
+"""Faster card, slower card of a line, and what the first must reach of the second at least."""
+
+
+@pytest.mark.parametrize(("fast", "slow", "share"), ORDERED)
+def test_cards_of_one_line_come_in_an_order_that_their_owners_would_believe(fast, slow, share):
+    job, cards = package.workloads()["painter-heavy"], package.accelerators()
+    known = Evidence.of(package.throughput(needed(job)), cards, package.counts())
+    speed = {
+        name: predict(job, Platform(variants=(cards[name],)), known, package.assumptions()).throughput_per_s.value
+        for name in (fast, slow)
+    }
+    assert speed[fast] >= share * speed[slow]
+
+
+def test_a_run_of_ones_own_is_not_widened_for_how_one_trains():
+    job = replace(JOB, memory_format="nchw")
+    mine = Measurement(
+        created_utc="2026-11-30T00:00:00Z",
+        workload=job.name,
+        device="gpu",
+        accelerator="large",
+        accelerators=1,
+        precision="amp",
+        batch_per_accelerator=64,
+        samples_per_s=Interval(value=640.0, low=630.0, high=650.0),
+        memory_format="nhwc",
+    )
+    known = evidence(row("job", "middle", 300.0), row("job", "large", 620.0), measurements=(mine,))
+    without = evidence(row("job", "middle", 300.0), row("job", "large", 620.0))
+    seen, before = (predict(job, on("large"), e, ASSUMPTIONS).throughput_per_s for e in (known, without))
+    assert {name for name, _ in seen.spread}.isdisjoint({"memory format differs"})
+    assert seen.value == pytest.approx(640.0)
+    assert seen.log_sd <= before.log_sd

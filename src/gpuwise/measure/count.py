@@ -3,7 +3,8 @@
 Conventions. One multiply-accumulate (MAC) is one multiplication with its addition; FLOPs are 2 × MACs, a training step
 3 × the forward pass. Counted are convolutions, matrix products and attention (the full square, masked or not), by the
 formulas of `torch.utils.flop_counter`; element-wise work is not. Activations are the elements those operations write,
-which is what timm's tables call activations. Kept are the tensors that autograd saves for the backward pass.
+which is what timm's tables call activations. Kept are the tensors that are held when the backward pass begins: what
+autograd saves of the model and of a loss on its output, and the output itself.
 Known: ResNet-50 at 224 px has 4.09 GMAC, 11.11 M activations, 25.557 M parameters.
 
 Counted on the meta device, in training mode (in evaluation mode `nn.MultiheadAttention` hides its work from the
@@ -33,7 +34,7 @@ BATCH = 2
 
 STATE_BYTES: Mapping[str, float] = {"sgd": 8.0, "momentum": 12.0, "adam": 16.0, "adamw": 16.0, "adafactor": 8.0}
 """Bytes per parameter of weight, gradient and optimizer state in fp32: 4 + 4 + 0, 4 or 8 (adafactor: factored, ~0).
-Under AMP the weights stay fp32; their half copies are passing and not counted."""
+Under AMP the weights stay fp32; `predict.memory` adds their half copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One forward pass on the meta device, watched: multiply-accumulates, activations written, tensors kept.
+"""One forward pass and its loss on the meta device, watched: multiply-accumulates, activations written, tensors kept.
 
 Needs torch (extra [torch]); imported by `count` only when it counts. Shapes only: no weights, no data, no accelerator.
 """
@@ -14,13 +14,14 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 
 @dataclass(slots=True)
 class Trace:
     """Totals of one forward pass of a whole batch. macs: by class of operation; written: elements; operations: calls;
-    kept: the storages that autograd holds."""
+    kept: the storages that are held when the backward pass begins."""
 
     macs: dict[str, float] = field(default_factory=dict)
     written: int = 0
@@ -49,8 +50,21 @@ def trace(model: torch.nn.Module, inputs: torch.Tensor) -> Trace:
 
     model.train()
     with torch.autograd.graph.saved_tensors_hooks(keep, _same), _fused_attention(seen), _Watch(seen):
-        model(inputs)
+        for out in _floating(model(inputs)):
+            keep(out)
+            _loss(out)
     return seen
+
+
+def _floating(outputs: object) -> Iterator[torch.Tensor]:
+    """What a model puts out, whatever it is wrapped in."""
+    yield from (leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point())
+
+
+def _loss(out: torch.Tensor) -> torch.Tensor:
+    """As much as any usual loss keeps: once more what the model puts out (the logarithms of a softmax). The output is
+    held as well, by the loop that called the model; of a language model these two are the largest tensors of all."""
+    return functional.log_softmax(out, -1)
 
 
 def id_of(tensor: torch.Tensor) -> int:

@@ -93,11 +93,13 @@ class _Start:
 
 
 class _Bridge(NamedTuple):
-    """A device change. shift: to add to the residual; proxy: the kin workload, None for specifications."""
+    """A device change. shift: to add to the residual; proxy: the kin workload, None for specifications. sisters: cards
+    whose kin tell how far cards of the target's architecture lie from their specifications."""
 
     sd: float
     shift: float
     proxy: str | None
+    sisters: tuple[str, ...] = ()
 
 
 class _Option(NamedTuple):
@@ -170,13 +172,34 @@ class Paths:
         change = _change(start.site, site, start.tensor, tensor)
         source = self.evidence.accelerators[start.site.accelerator]
         same = source.architecture == accelerator.architecture
-        yield _Bridge(hypot(SPECS_SD[same], SPECS_ARITHMETIC_SD[change], _untried(accelerator)), 0.0, None)
+        sd = hypot(SPECS_SD[same], SPECS_ARITHMETIC_SD[change], _untried(accelerator))
+        sisters = {} if same else self._sisters(start, accelerator, site)
+        yield _Bridge(sd, fmean(sisters.values()) if sisters else 0.0, None, tuple(sisters))
         for name in self.by_site.get(site, ()):
             sites = self.proxies[name]
             if name != start.workload and start.site in sites:
                 shift, same_software = _difference(sites[start.site], sites[site])
                 table = RATIO_SD if self.kin[name] else RATIO_OTHER_FAMILY_SD
                 yield _Bridge(hypot(table[same_software], RATIO_ARITHMETIC_SD[change]), shift, name)
+
+    def _sisters(self, start: _Start, accelerator: Accelerator, site: Site) -> dict[str, float]:
+        """Card of the target's architecture -> mean shift of its kin from the start's card, in the same arithmetic.
+
+        Sister cards lie about equally far from their specifications; without this a card that nobody measured would
+        stand above its measured sister.
+        """
+        shifts: dict[str, list[float]] = {}
+        known = self.evidence.accelerators
+        for other, names in self.by_site.items():
+            if other.arithmetic != site.arithmetic or other.accelerator == accelerator.id:
+                continue
+            if known[other.accelerator].architecture != accelerator.architecture:
+                continue
+            for name in names:
+                sites = self.proxies[name]
+                if self.kin[name] and name != start.workload and start.site in sites:
+                    shifts.setdefault(other.accelerator, []).append(_difference(sites[start.site], sites[other])[0])
+        return {card: fmean(found) for card, found in sorted(shifts.items())}
 
     def _seconds(self, on: Rates) -> float:
         return seconds(self.work, on, self.workload.batch_per_accelerator, self.evidence.coefficients)
@@ -305,23 +328,29 @@ def _distance(a: Work, b: Work) -> float:
 
 
 def _row_parts(row: Row, workload: Workload, assumptions: Assumptions) -> Iterator[Part]:
-    """Errors that come with the row itself."""
+    """Errors that come with the row itself. A run of one's own is how one trains: its memory format holds. The sign of
+    the batch's error says on which side the row lies."""
     result = row.result
     yield Part(f"hosts differ, {result.accelerator}", assumptions["noise_other_machine_log_sd"].value)
     if row.own_sd:
         yield Part(f"measurement of {result.workload} on {result.accelerator}", row.own_sd)
     if not row.yours:
         yield _software_part(result.software or "")
-    if batch := abs(log(workload.batch_per_accelerator / result.batch_per_accelerator)):
+    if batch := log(workload.batch_per_accelerator / result.batch_per_accelerator):
         yield Part("batch differs", BATCH_SD * batch)
-    if result.memory_format and workload.memory_format and result.memory_format != workload.memory_format:
+    if (
+        not row.yours
+        and result.memory_format
+        and workload.memory_format
+        and result.memory_format != workload.memory_format
+    ):
         yield Part("memory format differs", assumptions["noise_memory_format_log_sd"].value)
 
 
 def _software_part(software: str) -> Part:
     if software.startswith("tensorflow"):
-        return Part("framework differs", OTHER_FRAMEWORK_SD)
-    return Part("software differs", OLD_SOFTWARE_SD if is_old(software) else SOFTWARE_SD)
+        return Part(f"framework differs, {software}", OTHER_FRAMEWORK_SD)
+    return Part(f"software differs, {software or 'not stated'}", OLD_SOFTWARE_SD if is_old(software) else SOFTWARE_SD)
 
 
 def _change(source: Site, target: Site, source_tensor: bool, target_tensor: bool) -> str:
@@ -349,7 +378,7 @@ def _untried(accelerator: Accelerator) -> float:
 def _estimate(level: float, parts: Iterable[Part], basis: str) -> Estimate:
     named: dict[str, float] = {}
     for part in parts:
-        named[part.name] = hypot(named.get(part.name, 0.0), part.sd)
+        named[part.name] = hypot(named[part.name], part.sd) if part.name in named else part.sd
     return Estimate(value=exp(level), spread=tuple(sorted(named.items())), basis=basis)
 
 
@@ -393,4 +422,12 @@ def _steps(
                 target=target.id,
             )
         )
+        if bridge.sisters:
+            steps.append(
+                Message(
+                    "in it × {factor:.3g} for what {sisters} of the same architecture reach of their specifications",
+                    factor=exp(bridge.shift),
+                    sisters=", ".join(bridge.sisters),
+                )
+            )
     return tuple(steps)
