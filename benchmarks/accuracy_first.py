@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from gpuwise.estimate import Z80
 from gpuwise.model import Platform, Precision, Source, Workload
-from gpuwise.predict.evidence import Evidence, Row, Site, is_old
+from gpuwise.predict.evidence import CURRENT, Evidence, Row, Site, era, is_old
 from gpuwise.predict.ratio import Path, Paths
+from gpuwise.predict.reached import Pooling, log_evidence
 from gpuwise.predict.reference import REFERENCE
 from gpuwise.predict.roofline import Coefficients, Rates, Work, seconds
-from gpuwise.predict.scaling import link_class, same_on_one, scaling
+from gpuwise.predict.scaling import Losses, link_class, same_on_one, scaling
 from gpuwise.store import package
 
 Floats = NDArray[np.float64]
@@ -128,6 +129,27 @@ def fit(rows: Fitted) -> Coefficients:
     return coefficients(least_squares(errors, start, loss="soft_l1", f_scale=0.2).x)
 
 
+POOLED_START, POOLED_WIDTH = 0.08, 1.0
+"""Log-normal prior of every part of the pooling; of the distance between data sheets around 0.8."""
+
+
+def fit_pooling(evidence: Evidence) -> Pooling:
+    """Largest marginal likelihood of the kin rows' residuals."""
+    from scipy.optimize import minimize
+
+    names = [f.name for f in fields(Pooling)]
+    start = np.log([0.8 if name == "distance" else POOLED_START for name in names])
+
+    def pooling(x: Floats) -> Pooling:
+        return Pooling(**{name: float(v) for name, v in zip(names, np.exp(x), strict=True)})
+
+    def loss(x: Floats) -> float:
+        prior = ((x - start) ** 2).sum() / (2 * POOLED_WIDTH**2)
+        return float(prior) - log_evidence(evidence.kin, evidence.accelerators, pooling(x))
+
+    return pooling(minimize(loss, start, method="L-BFGS-B").x)
+
+
 def _encoded(name: str, value: float) -> float:
     return value if name.endswith("exponent") else math.log(value)
 
@@ -161,7 +183,7 @@ def targets(evidence: Evidence) -> list[tuple[str, Site, Row]]:
     """The newest row of every counted workload of the Lambda table at every site."""
     newest: dict[tuple[str, Site], Row] = {}
     for name, site, row in single_rows(evidence):
-        if row.result.source.ref == "lambda" and name in COUNTED:
+        if row.result.source.ref == "lambda" and name in COUNTED and (name, site.accelerator) not in evidence.held_back:
             held = newest.get((name, site))
             if held is None or _version(row) > _version(held):
                 newest[name, site] = row
@@ -207,7 +229,7 @@ def without(evidence: Evidence, drop: Callable[[str, Site, Row], bool]) -> Evide
 
 def outcome(scenario: str, evidence: Evidence, known: Evidence, name: str, site: Site, row: Row) -> Outcome | None:
     """Predict one row from `known`."""
-    path = Paths.of(asked(evidence, name, row), known, package.assumptions()).best(
+    path = Paths.of(asked(evidence, name, row), known, package.assumptions(), era(row.result.software) or CURRENT).best(
         evidence.accelerators[site.accelerator]
     )
     return None if path is None else _scored(scenario, path, site, row)
@@ -313,7 +335,8 @@ def scaling_outcomes(evidence: Evidence) -> list[Outcome]:
             ("scaling, class of link", [r for r in several if r.accelerator != run.accelerator]),
         ):
             known = Evidence.of((*single, *others), evidence.accelerators, evidence.work)
-            guess = scaling(replace(workload, name="target"), device, platform, one, known)
+            job = replace(workload, name="target")
+            guess = scaling(job, device, platform, one, Losses.of(job, known))
             place = (f"{link_class(device, platform)} ×{run.accelerators}", run.accelerator, run.precision)
             found.append(Outcome(scenario, *place, math.log(guess.efficiency / truth), guess.sd))
     return found
@@ -364,8 +387,8 @@ def main() -> None:
     asked_for = parser.parse_args()
     evidence = bundled()
     if asked_for.fit:
-        c = fit(rows_of_the_fit(evidence))
-        print("\n".join(f"{f.name}={getattr(c, f.name):.4g}," for f in fields(c)))
+        for found in (fit(rows_of_the_fit(evidence)), fit_pooling(evidence)):
+            print("\n".join(f"{f.name}={getattr(found, f.name):.4g}," for f in fields(found)))
         return
     found = all_outcomes(evidence)
     several = scaling_outcomes(evidence)

@@ -67,6 +67,25 @@ def test_what_autograd_keeps_of_a_resnet_matches_a_measured_training_step() -> N
         assert kept_mb == pytest.approx(megabytes, rel=0.08)
 
 
+def test_the_loss_and_the_output_are_held_as_well(own_module: str) -> None:
+    """A language model of 64 wide and 5,000 words: its logits, and their softmax, are most of what it holds."""
+    counts = count.count(f"{own_module}:speaker", tokens=10)
+    logits = 10 * 5_000 / 1e6
+    assert 2 * logits < counts.stored_m < 2.1 * logits
+
+
+def test_what_gpt_2_holds_is_what_the_workload_states() -> None:
+    from benchmarks.count_workloads import Gpt2
+
+    from gpuwise.measure import meta
+    from gpuwise.store import package
+
+    model = meta.build(Gpt2)
+    assert isinstance(model, torch.nn.Module)
+    held_m = meta.trace(model, meta.tokens(2, 1024)).kept_bytes / 2 / 4e6
+    assert held_m == pytest.approx(package.workloads()["gpt"].stored_m, rel=0.001)
+
+
 def test_describe_gives_a_workload_that_names_what_it_assumes() -> None:
     workload = count.describe("torchvision.models:resnet50", batch=128, optimizer="adamw")
     assert (workload.name, workload.family, workload.sample) == ("resnet50", "cnn", "image")
@@ -102,6 +121,8 @@ def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "    def forward(self, x):\n"
         "        return self.cell(self.words(x))[0]\n"
         "recurrent = Recurrent\n"
+        "def speaker():\n"
+        "    return nn.Sequential(nn.Embedding(5000, 64), nn.Linear(64, 5000))\n"
         "def needs(width):\n"
         "    return nn.Linear(width, 1)\n"
         "def text():\n"

@@ -9,9 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.predict.scenes import ASSUMPTIONS, CARDS, JOB, accelerator, evidence, on, row
 
-from gpuwise.model import Platform, Prediction
+from gpuwise.model import Accelerator, Platform, Prediction, Workload
 from gpuwise.predict import predict
-from gpuwise.predict.scaling import link_class, scaling
+from gpuwise.predict.evidence import Evidence
+from gpuwise.predict.scaling import Losses, Scaling, link_class
+from gpuwise.predict.scaling import scaling as scaled
+
+
+def scaling(job: Workload, card: Accelerator, platform: Platform, rate_1: float, known: Evidence) -> Scaling:
+    return scaled(job, card, platform, rate_1, Losses.of(job, known))
 
 
 @settings(deadline=None)

@@ -19,10 +19,11 @@ from gpuwise.estimate import Z80, Estimate
 from gpuwise.model import Accelerator, Assumptions, Platform, Prediction, Refusal, Workload
 from gpuwise.predict.evidence import Evidence
 from gpuwise.predict.memory import does_not_fit, need_gib, usable_gib
+from gpuwise.predict.own import as_run, reconciled
 from gpuwise.predict.ratio import Path, Paths
 from gpuwise.predict.reference import PROXIES
 from gpuwise.predict.roofline import Work, unsupported
-from gpuwise.predict.scaling import scaling
+from gpuwise.predict.scaling import Losses, scaling
 
 __all__ = [
     "Evidence",
@@ -68,7 +69,7 @@ def predictor(evidence: Evidence, assumptions: Assumptions) -> Predictor:
 
     def answer(workload: Workload, platforms: Sequence[Platform]) -> list[Prediction | Refusal]:
         teller = tellers.get(workload.name)
-        if teller is None or teller.workload != workload:
+        if teller is None or teller.asked != workload:
             teller = tellers[workload.name] = _Teller(workload, evidence, assumptions)
         return [teller.answer(platform) for platform in platforms]
 
@@ -79,10 +80,14 @@ class _Teller:
     """Answers for one workload; what was worked out for an accelerator or a platform is kept."""
 
     def __init__(self, workload: Workload, evidence: Evidence, assumptions: Assumptions) -> None:
-        self.workload, self.evidence, self.assumptions = workload, evidence, assumptions
-        self.paths = Paths.of(workload, evidence, assumptions)
-        self.devices: dict[str, Path | tuple[str, Message]] = {}
+        self.asked, self.assumptions = workload, assumptions
+        self.workload, self.as_run = as_run(workload, evidence)
+        self.all = _Ways(self.workload, evidence, assumptions)
+        self.published = _Ways(self.workload, evidence.published(), assumptions) if self._ran(evidence) else None
         self.answers: dict[tuple[object, ...], Prediction | Refusal] = {}
+
+    def _ran(self, evidence: Evidence) -> bool:
+        return any(name in evidence.runs for name in (self.asked.name, *self.asked.measured_as))
 
     def answer(self, platform: Platform) -> Prediction | Refusal:
         key = (platform.name, platform.per_node, platform.nodes, platform.link)
@@ -98,7 +103,7 @@ class _Teller:
         return found[0] if len(outcomes) == 1 else _range(found, outcomes, platform)
 
     def _variant(self, accelerator: Accelerator, platform: Platform) -> Prediction | Refusal:
-        path = self._device(accelerator)
+        path = self._path(accelerator, platform)
         if not isinstance(path, Path):
             rule, reason = path
             return Refusal(
@@ -108,46 +113,86 @@ class _Teller:
                 rule=rule,
                 reason=reason,
             )
-        if platform.accelerators > 1:
-            path = self._several(path, accelerator, platform)
         return Prediction(
             workload=self.workload.name,
             platform=accelerator.id,
             accelerators=platform.accelerators,
             throughput_per_s=path.rate,
             method=cast(Method, path.method),
-            evidence=(*_row_in_words(path, self.workload), *path.steps),
+            evidence=(*_row_in_words(path, self.workload), *path.steps, *self.as_run),
             advice=_advice(path, accelerator, self.workload),
+        )
+
+    def _path(self, accelerator: Accelerator, platform: Platform) -> Path | tuple[str, Message]:
+        if reason := does_not_fit(self.workload, accelerator, self.assumptions):
+            return "does_not_fit", reason
+        path = self.all.path(accelerator, platform)
+        if isinstance(path, Path) and path.row and path.row.yours and self.published:
+            other = self.published.path(accelerator, platform)
+            return reconciled(path, other if isinstance(other, Path) else None)
+        return path
+
+
+class _Ways:
+    """From some evidence to a path on any platform."""
+
+    def __init__(self, workload: Workload, evidence: Evidence, assumptions: Assumptions) -> None:
+        self.workload = workload
+        self.paths = Paths.of(workload, evidence, assumptions)
+        self.losses = Losses.of(workload, evidence)
+        self.devices: dict[str, Path | tuple[str, Message]] = {}
+
+    def path(self, accelerator: Accelerator, platform: Platform) -> Path | tuple[str, Message]:
+        """The best path, or rule and reason of a refusal."""
+        if accelerator.id not in self.devices:
+            self.devices[accelerator.id] = self._one(accelerator)
+        one = self.devices[accelerator.id]
+        several = isinstance(one, Path) and platform.accelerators > 1
+        return self._several(one, accelerator, platform) if several else one  # type: ignore[arg-type]
+
+    def _one(self, accelerator: Accelerator) -> Path | tuple[str, Message]:
+        reason = unsupported(self.workload.precision, accelerator)
+        path = self.paths.measured(accelerator) if reason else self.paths.best(accelerator)
+        return path or (
+            "no_prediction",
+            reason
+            or Message(
+                "no source gives the bandwidth or rates of {name}, and the job was not measured there",
+                name=accelerator.name,
+            ),
         )
 
     def _several(self, one: Path, accelerator: Accelerator, platform: Platform) -> Path:
         """From one device to all of the platform: a run on just so many, else one device's rate scaled."""
-        together = self.paths.together(accelerator, platform.accelerators) if platform.nodes == 1 else None
+        n = platform.accelerators
+        together = self.paths.together(accelerator, n) if platform.nodes == 1 else None
         if together is not None:
-            return together
-        scaled = scaling(self.workload, accelerator, platform, one.rate.value, self.evidence)
-        rate = (one.rate * (platform.accelerators * scaled.efficiency)).widened(scaled.name, scaled.sd)
+            return self._as_many(together, accelerator, platform)
+        scaled = scaling(self.workload, accelerator, platform, one.rate.value, self.losses)
+        rate = (one.rate * (n * scaled.efficiency)).widened(scaled.name, scaled.sd)
         method = one.method if scaled.own or one.method != "measured" else "ratio"
         basis = rate.basis if method == "measured" else "predicted"
         return replace(one, rate=replace(rate, basis=basis), method=method, steps=(*one.steps, scaled.evidence))
 
-    def _device(self, accelerator: Accelerator) -> Path | tuple[str, Message]:
-        if accelerator.id not in self.devices:
-            self.devices[accelerator.id] = self._one(accelerator)
-        return self.devices[accelerator.id]
-
-    def _one(self, accelerator: Accelerator) -> Path | tuple[str, Message]:
-        """The best path on one such device, or rule and reason of a refusal."""
-        if reason := does_not_fit(self.workload, accelerator, self.assumptions):
-            return "does_not_fit", reason
-        reason = unsupported(self.workload.precision, accelerator)
-        path = self.paths.measured(accelerator) if reason else self.paths.best(accelerator)
-        if path is not None:
-            return path
-        return "no_prediction", reason or Message(
-            "no source gives the bandwidth or rates of {name}, and the job was not measured there",
-            name=accelerator.name,
+    def _as_many(self, each: Path, accelerator: Accelerator, platform: Platform) -> Path:
+        """From one device of a run on just so many to all of them; at another batch they wait for each other more, or
+        less."""
+        assert each.row is not None
+        n, row = platform.accelerators, each.row.result
+        whole = replace(each, rate=each.rate * n)
+        if row.batch_per_accelerator == self.workload.batch_per_accelerator:
+            return whole
+        as_run = replace(self.workload, batch_per_accelerator=row.batch_per_accelerator)
+        there = scaling(as_run, accelerator, platform, row.samples_per_s / n, self.losses)
+        here = scaling(self.workload, accelerator, platform, each.rate.value, self.losses)
+        factor = here.efficiency / there.efficiency
+        rate = (whole.rate * factor).widened(here.name, abs(log(factor)) / 2)
+        step = Message(
+            "× {factor:.3g} for exchanging gradients after {batch} samples",
+            factor=factor,
+            batch=self.workload.batch_per_accelerator,
         )
+        return replace(whole, rate=rate, steps=(*each.steps, step))
 
 
 def _range(found: Sequence[Prediction], outcomes: Sequence[object], platform: Platform) -> Prediction:
@@ -173,6 +218,11 @@ def _range(found: Sequence[Prediction], outcomes: Sequence[object], platform: Pl
             Message("the offer does not say which of {names} it is: the range covers all of them", names=names),
             *(Message("left out of the range: {name}, {reason}", name=r.platform, reason=r.reason) for r in refused),
             *widest.evidence,
+            Message(
+                "× {factor:.3g} from {name} to the middle of the range",
+                factor=middle.value / widest.throughput_per_s.value,
+                name=widest.platform,
+            ),
         ),
         advice=Message("Ask the provider which of {names} it is.", names=names),
     )

@@ -1,15 +1,18 @@
 """Does the job fit? A plain bound: what a training step must hold, against what a device can give.
 
-    need = context + parameters · state bytes + batch · elements kept for the backward pass · bytes an element
+    need = context + parameters · state bytes + batch · elements held when the backward pass begins · bytes an element
 
-It leaves out workspaces and fragmentation, so a job that fits by little may still fail; one that does not fit by this
-cannot run. Checked against 2020 to 2025 runs that filled their cards: see tests/predict/test_memory.py.
+It leaves out workspaces, fragmentation and the first gradients of the backward pass, so a job that fits by little may
+still fail; one that does not fit by this cannot run as it is written. Recomputed activations, a loss that is fused or
+cut in pieces, and a compiler can do with less. Checked against 2020 to 2025 runs that filled their cards: see
+tests/predict/test_memory.py.
 """
 
 from __future__ import annotations
 
 from gpuwise.errors import Message
 from gpuwise.model import Accelerator, Assumptions, Workload
+from gpuwise.predict.evidence import kind
 from gpuwise.units import Gib
 
 CONTEXT_GIB: Gib = 0.5
@@ -18,17 +21,31 @@ CONTEXT_GIB: Gib = 0.5
 KEPT_PER_ACTIVATION = 2.0
 """Elements kept for each activation written, where nobody counted: ResNets 1.9 to 2.2, ViT 1.6, VGG 1.4."""
 
-BYTES_HALF, BYTES_FULL = 2.0, 4.0
+BYTES_FULL, BYTES_HALF, BYTES_MIXED_TRANSFORMER = 4.0, 2.0, 2.5
+"""Of an element held. Mixed precision holds in fp32 what normalisation, softmax and loss need: counted with autocast on
+torch's fake CUDA tensors, 2.7 bytes in GPT-2, 2.5 in BERT, 2.0 in SSD and ResNet-101."""
+
+HALF_COPY_BYTES = 2.0
+"""Per parameter, in mixed precision: autograd holds the half copy of each weight."""
+
+MIXED = ("amp", "amp_bf16")
 GIB = 2.0**30
 
 
 def need_gib(workload: Workload) -> Gib:
     """Memory that one device must hold at least, in GiB."""
     kept_m = workload.stored_m or KEPT_PER_ACTIVATION * workload.activations_m
-    size = BYTES_FULL if workload.precision in ("fp32", "tf32") else BYTES_HALF
-    states = workload.parameters_m * workload.state_bytes_per_parameter
-    activations = workload.batch_per_accelerator * kept_m * size
+    copies = HALF_COPY_BYTES if workload.precision in MIXED else 0.0
+    states = workload.parameters_m * (workload.state_bytes_per_parameter + copies)
+    activations = workload.batch_per_accelerator * kept_m * _bytes(workload)
     return CONTEXT_GIB + 1e6 * (states + activations) / GIB
+
+
+def _bytes(workload: Workload) -> float:
+    if workload.precision in ("fp32", "tf32"):
+        return BYTES_FULL
+    mixed = workload.precision in MIXED and kind(workload.family) == "transformer"
+    return BYTES_MIXED_TRANSFORMER if mixed else BYTES_HALF
 
 
 def usable_gib(accelerator: Accelerator, assumptions: Assumptions) -> Gib:

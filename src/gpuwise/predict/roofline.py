@@ -11,6 +11,7 @@ phases of one step hardly overlap. `ideal` is the classic bound, which no predic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import exp
 from typing import Literal
 
 from gpuwise.errors import Message
@@ -158,8 +159,17 @@ TYPICAL_PEAK_TFLOPS, TYPICAL_W_PER_TFLOPS, TYPICAL_GB_PER_S = 50.0, 6.0, 900.0
 """Where the power laws of the fit are 1."""
 
 
-def seconds(work: Work, on: Rates, batch: float, c: Coefficients) -> float:
-    """Seconds a sample takes in training at this batch, with current software. Works on arrays, element by element."""
+def seconds(work: Work, on: Rates, batch: float, c: Coefficients, reached: float = 0.0, launches: float = 1.0) -> float:
+    """Seconds a sample takes in training at this batch, with current software. Works on arrays, element by element.
+
+    reached: log of what the device does beyond the roofline; it does not change the launches, which are the host's.
+    launches: share of the assumed launch time that is really spent.
+    """
+    return device_seconds(work, on, batch, c) * exp(-reached) + launches * launch_seconds(work, on, batch, c)
+
+
+def device_seconds(work: Work, on: Rates, batch: float, c: Coefficients) -> float:
+    """The part in which the device computes or moves data."""
     share = c.compute * c.compute_half**on.half * (on.peak_tflops / TYPICAL_PEAK_TFLOPS) ** c.peak_exponent
     share = share * (on.w_per_tflops / TYPICAL_W_PER_TFLOPS) ** c.power_exponent
     share = (share**-8 + CEILING**-8) ** (-1 / 8)
@@ -168,9 +178,13 @@ def seconds(work: Work, on: Rates, batch: float, c: Coefficients) -> float:
     compute = 6e-3 * work.gmacs / (on.peak_tflops * share)
     memory = 1e-3 * work.activations_m * touches * _bytes(on) / on.bandwidth_gb_per_s
     state = 1e-3 * work.parameters_m * STATE_TRAFFIC_BYTES / (batch * on.bandwidth_gb_per_s)
-    launch = c.launch_s * work.operations / batch
-    whole: float = (compute + memory + state + launch) / on.slower
+    whole: float = (compute + memory + state) / on.slower
     return whole
+
+
+def launch_seconds(work: Work, on: Rates, batch: float, c: Coefficients) -> float:
+    """The part in which the host starts operations; an old device waits longer for each."""
+    return c.launch_s * work.operations / batch / on.slower
 
 
 def ideal_seconds(work: Work, on: Rates) -> float:
