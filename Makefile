@@ -51,7 +51,7 @@ $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 
 $(VENV)/core: EXTRAS :=
-$(VENV)/test: EXTRAS := [torch,test]
+$(VENV)/test: EXTRAS := [test]
 $(VENV)/dev:  EXTRAS := [dev]
 $(VENV)/docs: EXTRAS := [docs]
 

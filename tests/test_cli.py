@@ -23,8 +23,8 @@ from gpuwise.errors import (
     InvalidInput,
     LauncherFailed,
     MeasurementFailed,
+    Message,
     MissingEvidence,
-    NothingFeasible,
     UnknownName,
 )
 from gpuwise.locale import available
@@ -40,6 +40,10 @@ ASK = {
     "rank": ["rank", "painter-heavy"],
     "explain": ["explain", "painter-heavy"],
     "describe": ["describe", "painter-heavy"],
+    "measure": ["measure", "painter-light"],
+    "ceilings": ["ceilings"],
+    "check": ["check"],
+    "runs": ["runs", "list"],
     "data": ["data", "list"],
 }
 EVERY = pytest.mark.parametrize("verb", QUESTIONS)
@@ -64,6 +68,9 @@ class Reply:
     def toml(self) -> str:
         return 'name = "painter-heavy"\n'
 
+    def record(self) -> str:
+        return '{"kind": "run"}\n'
+
 
 @dataclass
 class World:
@@ -72,6 +79,7 @@ class World:
     reply: Reply
     instead: Callable[[], object] | None = None
     asked: list[tuple[str, Any, date]] = field(default_factory=list)
+    progress: tuple[Message, ...] = ()
 
     def _answer(self, verb: str, request: object, today: date) -> Reply:
         self.asked.append((verb, request, today))
@@ -90,6 +98,23 @@ class World:
 
     def data(self, request: object, *, today: date) -> Reply:
         return self._answer("data", request, today)
+
+    def runs(self, request: object, *, today: date) -> Reply:
+        return self._answer("runs", request, today)
+
+    def measure(self, request: object, *, today: date, tell: Callable[[Message], None]) -> Reply:
+        return self._long("measure", request, today, tell)
+
+    def ceilings(self, request: object, *, today: date, tell: Callable[[Message], None]) -> Reply:
+        return self._long("ceilings", request, today, tell)
+
+    def check(self, request: object, *, today: date, tell: Callable[[Message], None]) -> Reply:
+        return self._long("check", request, today, tell)
+
+    def _long(self, verb: str, request: object, today: date, tell: Callable[[Message], None]) -> Reply:
+        for line in self.progress:
+            tell(line)
+        return self._answer(verb, request, today)
 
     def usd_per(self, code: str) -> float:
         return {"EUR": 1.08}[code]
@@ -164,6 +189,66 @@ def test_a_command_asks_its_question_once_for_today(world: World, verb: str) -> 
     assert run(world, *ASK[verb]).exit_code == 0
     ((asked, request, today),) = world.asked
     assert (asked, type(request), today) == (verb, _request(verb), TODAY)
+
+
+def test_what_stands_after_two_dashes_is_a_program_word_for_word(world: World) -> None:
+    given = ["python", "train.py", "--json", "--steps", "3", "", " a b ", "--"]
+    result = run(world, "measure", "--steps", "200", "--json", "--", *given)
+    assert result.exit_code == 0, result.stderr
+    request = world.asked[0][1]
+    assert (request.command, request.workload, request.steps) == (tuple(given), None, 200)
+
+
+def test_options_of_a_program_are_not_ours(world: World) -> None:
+    """--json after the dashes is the program's: an error is told to the person, not to a script."""
+    result = run(world, "measure", "--steps", "none", "--", "python", "train.py", "--json", "--debug")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("gpuwise: --steps")
+
+
+def test_a_second_word_is_no_program_without_the_dashes(world: World) -> None:
+    result = run(world, "measure", "painter-light", "python")
+    assert result.exit_code == 2
+    assert "python" in result.stderr
+    assert world.asked == []
+
+
+def test_progress_goes_to_standard_error_and_the_answer_stays_whole(world: World) -> None:
+    world.progress = (Message("step {n}", n=1), Message("step {n}", n=2))
+    result = run(world, "measure", "painter-light", "--json")
+    assert json.loads(result.stdout)["schema"] == 1
+    assert "step 1\nstep 2\n" in result.stderr
+
+
+def test_a_record_is_written_beside_the_answer(world: World, tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    assert run(world, "measure", "painter-light", "--out", str(out)).exit_code == 0
+    assert json.loads(out.read_text()) == {"kind": "run"}
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["measure"], "WORKLOAD"),
+        (["measure", "painter-light", "--", "python"], "one of them"),
+        (["measure", "--batch", "8", "--", "python", "train.py"], "--batch"),
+        (["measure", "painter-light", "--samples-per-step", "8"], "--samples-per-step"),
+        (["measure", "--resume", "3", "--batch", "8"], "--batch"),
+        (["measure", "painter-light", "--target", "120%"], "--target"),
+        (["measure", "painter-light", "--minutes", "soon"], "--minutes"),
+        (["runs", "show"], "RUN"),
+        (["runs", "show", "1", "2"], "RUN"),
+        (["runs", "compare", "1"], "RUN"),
+        (["runs", "compare", "1", "2", "--limit", "3"], "--limit"),
+        (["rank"], "WORKLOAD"),
+    ],
+)
+def test_a_wish_of_measuring_that_cannot_be_met_is_refused_by_name(world: World, args: list[str], says: str) -> None:
+    result = run(world, *args)
+    assert result.exit_code == 2
+    assert says in result.stderr.splitlines()[0]
+    assert world.asked == []
 
 
 def test_options_may_be_repeated_or_written_with_commas(world: World) -> None:
@@ -358,7 +443,6 @@ def test_a_bad_command_line_gives_one_error_and_ends_with_2(world: World, args: 
         (UnknownName("It is unknown.", "Mend it.", ["T4"]), 2),
         (DataError("It is bad.", "Mend it.", file="a.csv", row=3, column="price"), 2),
         (MissingEvidence("There is none.", "Measure."), 3),
-        (NothingFeasible("There is none.", "Allow more.", {"budget": 3}), 3),
         (MeasurementFailed("It failed.", "Try again."), 4),
         (LauncherFailed("It failed.", "Try again."), 4),
     ],

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwise import errors
-from gpuwise.errors import DataError, GpuwiseError, InvalidInput, Message, NothingFeasible, UnknownName
+from gpuwise.errors import DataError, GpuwiseError, InvalidInput, Message, UnknownName
 
 GERMAN = {"{count} rows in {file}": "{count} Zeilen in {file}", "the file {name}": "der Datei {name}"}
 
@@ -58,7 +58,6 @@ def test_messages_of_another_text_or_another_kind_are_different():
         ("UnknownName", 2),
         ("DataError", 2),
         ("MissingEvidence", 3),
-        ("NothingFeasible", 3),
         ("MeasurementFailed", 4),
         ("LauncherFailed", 4),
     ],
@@ -92,10 +91,3 @@ def test_a_data_error_says_where():
     assert (error.file, error.row, error.column) == ("offers.csv", 7, "price")
     with pytest.raises(InvalidInput):
         raise error
-
-
-def test_nothing_feasible_keeps_the_count_of_each_rule():
-    counts = {"stale_price": 12}
-    error = NothingFeasible("Every offer was left out.", "Raise --max-age.", counts)
-    counts.clear()
-    assert error.counts == {"stale_price": 12}

@@ -28,7 +28,7 @@ from tests.test_view import EURO, fleet
 
 PACKAGE = Path(__file__).parent.parent / "src" / "gpuwise"
 TECHNICAL = re.compile(
-    r"datum\.|isValid\(|font|sans-serif|var\(--|window\.|^'none'$|has no form|has no block|^billing step$|&lt;|<a href"
+    r"datum\.|isValid\(|font|sans-serif|var\(--|window\.|^'none'$|has no form|has no block|&lt;|<a href"
 )
 """Words for Vega, CSS, HTML and programmers."""
 
@@ -41,9 +41,10 @@ def template() -> Catalog:
 
 
 def sentences(file: Path) -> Iterator[str]:
-    """Strings of two words or more that are neither docstrings nor technical."""
+    """Strings of two words or more that are neither docstrings, nor keys of a table, nor technical."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    docs |= {id(key) for n in ast.walk(tree) if isinstance(n, ast.Dict) for key in n.keys}
     for node in ast.walk(tree):
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
         if re.search(r"[a-z] [a-z]", text, re.IGNORECASE) and id(node) not in docs and not TECHNICAL.search(text):

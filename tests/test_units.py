@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gpuwise import catalogue, model, request, units
 from gpuwise.errors import InvalidInput
 from gpuwise.estimate import Estimate, Interval
+from gpuwise.measure import record as run_record
 from gpuwise.units import Money, NumberFormat, Range
 
 NBSP, THIN, NARROW = "\u00a0", "\u2009", "\u202f"
@@ -24,10 +25,15 @@ POINT = NumberFormat(decimal=".")
 # ---- names ------------------------------------------------------------------------------------------------------
 
 
+IN_THE_UNIT_OF_ITS_FIELD = (run_record.Gauge,)
+"""As an Interval: the name of the field that holds it says its unit."""
+
+
 def records():
-    for module in (model, request):
+    for module in (model, request, run_record):
         for value in vars(module).values():
-            if dataclasses.is_dataclass(value) and value.__module__.startswith(module.__name__):
+            ours = dataclasses.is_dataclass(value) and value.__module__.startswith(module.__name__)
+            if ours and value not in IN_THE_UNIT_OF_ITS_FIELD:
                 yield value
 
 
@@ -35,7 +41,7 @@ def holds_a_number(hint) -> bool:
     """A mapping's numbers have their unit in the keys, which name fields."""
     if get_origin(hint) is Mapping:
         return False
-    if hint in (int, float, Estimate, Interval):
+    if hint in (int, float, Estimate, Interval, *IN_THE_UNIT_OF_ITS_FIELD):
         return True
     return any(holds_a_number(arg) for arg in get_args(hint) if isinstance(arg, type) or get_args(arg))
 

@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuwise import api
-    from gpuwise.request import DataRequest, DescribeRequest, ExplainRequest, RankRequest
+    from gpuwise.request import (
+        CeilingsRequest,
+        CheckRequest,
+        DataRequest,
+        DescribeRequest,
+        ExplainRequest,
+        MeasureRequest,
+        RankRequest,
+        RunsRequest,
+    )
 
-__all__ = ["DataRequest", "DescribeRequest", "ExplainRequest", "RankRequest", "api"]
+__all__ = [
+    "CeilingsRequest", "CheckRequest", "DataRequest", "DescribeRequest", "ExplainRequest", "MeasureRequest",
+    "RankRequest", "RunsRequest", "api",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,6 @@
      │   ├─ UnknownName         2   a name nobody knows; carries the nearest ones
      │   └─ DataError           2   a file, row or column that cannot be read
      ├─ MissingEvidence         3   a prediction was asked for and nothing supports one
-     ├─ NothingFeasible         3   every candidate was excluded; carries the counts a rule
      ├─ MeasurementFailed       4
      └─ LauncherFailed          4
 
@@ -15,7 +14,7 @@ that the pure core can speak without knowing the language of the reader.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 
@@ -94,16 +93,6 @@ class MissingEvidence(GpuwiseError):
     """A prediction was asked for by name and nothing supports one."""
 
     exit_code = 3
-
-
-class NothingFeasible(GpuwiseError):
-    """Every candidate was excluded. `counts` maps each rule to how many offers it excluded."""
-
-    exit_code = 3
-
-    def __init__(self, message: Message | str, hint: Message | str, counts: Mapping[str, int]) -> None:
-        super().__init__(message, hint)
-        self.counts = dict(counts)
 
 
 class MeasurementFailed(GpuwiseError):

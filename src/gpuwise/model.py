@@ -102,8 +102,9 @@ class Workload:
     gmacs: 10^9 multiply-accumulates of one forward pass of one sample. activations_m: 10^6 activation elements one
     sample's forward pass writes. stored_m: 10^6 elements one sample keeps for the backward pass (None: not counted,
     taken as 2 × activations_m). operations: convolutions, matrix products and attentions of one forward pass (None: not
-    counted). parameters_m: 10^6. gradient bytes = 4 × parameters. state_bytes_per_parameter:
-    weights, gradients and optimizer states together. samples: what an epoch holds (images, sequences).
+    counted). peak_memory_gib, decode_s: as the person's own run had them, see `Measurement`. parameters_m: 10^6.
+    gradient bytes = 4 × parameters. state_bytes_per_parameter: weights, gradients and optimizer states together.
+    samples: what an epoch holds (images, sequences).
     measured_as: names under which measured tables know this very model; nearest: the measured workload whose ratios
     between devices stand in for it. assumed: fields that are assumptions (name -> why); overridden ones leave it.
     accuracy_fraction: reached after the stated epochs, None with a reason.
@@ -124,6 +125,8 @@ class Workload:
     epochs: float
     stored_m: float | None = None
     operations: int | None = None
+    peak_memory_gib: Gib | None = None
+    decode_s: Seconds | None = None
     memory_format: Literal["nchw", "nhwc"] | None = None
     measured_as: tuple[str, ...] = ()
     nearest: tuple[str, ...] = ()
@@ -186,6 +189,7 @@ class Machine:
     capex_usd: paid at purchase; residual_usd: worth at the end of life_years. power_w at the wall under load;
     pue: facility power / machine power; electricity_usd_per_kwh; hosting_usd_per_month and staff_usd_per_month.
     discount_fraction: yearly cost of capital. low, high: ends of the 80 % range of a figure, by its name.
+    preparation_s: until a first step can run on it, as `check` found it; None: as assumed for every machine.
     """
 
     name: str
@@ -200,6 +204,7 @@ class Machine:
     hosting_usd_per_month: float
     staff_usd_per_month: float
     discount_fraction: Fraction
+    preparation_s: Seconds | None = None
     low: Mapping[str, float] = field(default_factory=dict)
     high: Mapping[str, float] = field(default_factory=dict)
     country: str | None = None
@@ -214,7 +219,9 @@ class Measurement:
     """A recorded run, as `measure` writes it and `rank --measured` reads it: one JSON document (schema 1).
 
     device: gpu or cpu; a CPU run gives counts and memory, never speed for a GPU. samples_per_s: steady state, of all
-    accelerators together. peak_memory_gib: per device. decode_s: host work per sample.
+    accelerators together. peak_memory_gib: per device, what the framework allocated. decode_s: host work per sample, of
+    one core. epochs, samples: of the person's own data, None where it was trained on other data or stopped before its
+    time. gmacs to operations: counts of the model as in `Workload`.
     """
 
     schema: int = 1
@@ -232,9 +239,13 @@ class Measurement:
     peak_memory_gib: Gib | None = None
     decode_s: Seconds | None = None
     epochs: float | None = None
+    samples: int | None = None
+    family: str | None = None
     gmacs: float | None = None
     activations_m: float | None = None
+    stored_m: float | None = None
     parameters_m: float | None = None
+    operations: int | None = None
     software: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None

@@ -52,6 +52,13 @@ SUFFIXES: Mapping[str, str] = {
     "_gb_per_s": "GB/s (10^9 bytes a second)",
     "_tflops": "10^12 operations a second",
     "_w": "W",
+    "_j": "J",
+    "_mhz": "MHz",
+    "_c": "°C",
+    "_px": "pixels",
+    "_bytes": "bytes",
+    "_mb_per_s": "10^6 bytes a second",
+    "_per_step": "a step of the optimizer",
     "_kwh": "kWh",
     "_fraction": "1 (never per cent)",
     "_m": "10^6",
@@ -62,11 +69,15 @@ SUFFIXES: Mapping[str, str] = {
 """Endings of the names of number fields, and the unit that each stands for. The longest that fits holds."""
 
 COUNTS = frozenset({
-    "accelerators", "admits", "batch", "batch_per_accelerator", "count", "epochs", "funnel", "gmacs",
-    "input_size", "jobs", "limit", "nodes", "operations", "p_cheapest", "per_node", "pue", "samples", "schema", "seed",
-    "tokens", "total_candidates", "total_offers", "vcpus",
+    "accelerators", "accumulation", "admits", "allowed", "at", "at_end", "batch", "batch_per_accelerator", "classes",
+    "correct", "count", "epochs", "funnel", "gmacs", "host", "image_size", "index", "input_size", "jobs",
+    "learning_rate", "limit", "loss", "micro_batches", "nodes", "number", "operations", "p_cheapest", "patience",
+    "per_node", "period", "prefetch", "processes", "pue", "rank", "recompiles", "samples", "schema", "seed", "sessions",
+    "shown_every", "steps", "syncs", "threads", "tokens", "total_candidates", "total_offers", "validated",
+    "validation_every", "validation_samples", "vcpus", "warm_up", "workers",
 })  # fmt: skip
-"""Number fields that are plain counts (input_size: pixels; gmacs: 10^9 multiply-accumulates) or have no dimension."""
+"""Number fields that are plain counts (input_size, image_size: pixels; gmacs: 10^9 multiply-accumulates; host, allowed,
+at_end: CPUs) or have no dimension (loss, learning_rate)."""
 
 BESIDE: Mapping[str, tuple[str, ...]] = {
     "price_native": ("currency", "price_unit"),

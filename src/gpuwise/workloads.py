@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from typing import Any, get_args
 
 from gpuwise.errors import InvalidInput, Message, UnknownName
-from gpuwise.model import Precision, Source, Workload
+from gpuwise.model import Measurement, Precision, Source, Workload
 
 FAMILIES = (
     "cnn", "cnn-detection", "transformer", "hybrid", "mlp", "conv1d", "recurrent", "speech", "recommendation",
@@ -49,6 +49,63 @@ def override(workload: Workload, **stated: Any) -> Workload:
         assumed={name: why for name, why in workload.assumed.items() if name not in given},
         reasons=reasons,
     )
+
+
+def of_run(run: Measurement) -> Workload:
+    """The job that a run measured, from the run's own counts. InvalidInput where it has none.
+
+    Without an epoch of the person's own it is one pass over a million samples, as for a counted model.
+    """
+    counts = ("gmacs", "activations_m", "parameters_m")
+    missing = [name for name in counts if getattr(run, name) is None]
+    if missing:
+        raise InvalidInput(
+            Message("The run of {name} has no {missing}.", name=run.workload, missing=", ".join(missing)),
+            Message("Name the workload, or describe it in a TOML file: gpuwise describe MODULE:CALLABLE --toml FILE"),
+        )
+    assumed = {"samples": "one million samples, to compare machines: give the size of your own epoch"} | {
+        "epochs": "one pass: give your own number of epochs",
+        "state_bytes_per_parameter": "SGD with momentum or lighter in fp32",
+    }
+    job = Workload(
+        name=run.workload,
+        title=run.workload,
+        family=run.family or "cnn",
+        model=run.workload,
+        sample="sample",
+        gmacs=float(run.gmacs or 0),
+        activations_m=float(run.activations_m or 0),
+        parameters_m=float(run.parameters_m or 0),
+        stored_m=run.stored_m,
+        operations=run.operations,
+        state_bytes_per_parameter=12.0,
+        batch_per_accelerator=run.batch_per_accelerator,
+        precision=run.precision,
+        memory_format=run.memory_format if run.memory_format in ("nchw", "nhwc") else None,  # type: ignore[arg-type]
+        samples=1_000_000,
+        epochs=1.0,
+        assumed=assumed,
+        source=Source(kind="measured", ref="your own run"),
+        reasons={"accuracy_fraction": Message("the run does not state one for this length of training")},
+    )
+    return as_measured(job, run)
+
+
+def as_measured(workload: Workload, run: Measurement) -> Workload:
+    """The workload with what the person's own run of it says: epochs and samples where they were only assumed, memory
+    at the same batch and precision, and the host's work for a sample. Its speed is evidence, not part of the job."""
+    given: dict[str, Any] = {
+        name: getattr(run, name)
+        for name in ("epochs", "samples")
+        if name in workload.assumed and getattr(run, name) is not None
+    }
+    alike = (run.batch_per_accelerator, run.precision) == (workload.batch_per_accelerator, workload.precision)
+    if alike and run.peak_memory_gib is not None:
+        given["peak_memory_gib"] = run.peak_memory_gib
+    if run.decode_s:
+        given["decode_s"] = run.decode_s
+    assumed = {name: why for name, why in workload.assumed.items() if name not in given}
+    return replace(workload, **given, assumed=assumed)
 
 
 def _workload(name: str, table: Mapping[str, Any]) -> Workload:

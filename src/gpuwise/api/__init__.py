@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpuwise.api.facts import data
     from gpuwise.api.jobs import describe, explain, rank
+    from gpuwise.api.machine import ceilings, check
+    from gpuwise.api.measuring import measure, runs
 
-__all__ = ["data", "describe", "explain", "rank"]
+__all__ = ["ceilings", "check", "data", "describe", "explain", "measure", "rank", "runs"]
 
 _MODULES = {
+    "ceilings": "gpuwise.api.machine",
+    "check": "gpuwise.api.machine",
+    "measure": "gpuwise.api.measuring",
+    "runs": "gpuwise.api.measuring",
     "data": "gpuwise.api.facts",
     "describe": "gpuwise.api.jobs",
     "explain": "gpuwise.api.jobs",

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from gpuwise.api.world import World, as_offered, platforms, unknown, workload_of
+from gpuwise.api.world import World, as_offered, platforms, unknown, workload_of, workloads_of_runs
 from gpuwise.errors import InvalidInput, Message, MissingEvidence
 from gpuwise.model import Candidate, Exclusion, Fx, Platform, Prediction, Ranking, Refusal, Workload
 from gpuwise.rank import GpuFilter
@@ -62,7 +62,8 @@ class Described:
 
 def rank(request: RankRequest, *, today: date) -> Ranked:
     """Where should these jobs run? InvalidInput for what cannot be read; an empty ranking is an answer."""
-    workloads = [workload_of(name, request) for name in request.workloads]
+    named = [workload_of(name, request) for name in request.workloads]
+    workloads = named or workloads_of_runs(request)
     _refuse_repeated([workload.name for workload in workloads])
     world = World.of(request, workloads, today)
     ranking = rank_offers(world.offers, workloads, as_offered(request, world.offers), world.context)

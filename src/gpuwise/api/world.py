@@ -8,13 +8,13 @@ from datetime import date
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gpuwise.catalogue import Catalogue, join
 from gpuwise.cost.annuity import owned_offers
 from gpuwise.cost.discounts import Discounts
 from gpuwise.errors import InvalidInput, Message, UnknownName
-from gpuwise.model import Fx, Measurement, Platform, Workload
+from gpuwise.model import Fx, Machine, Measurement, Platform, Workload
 from gpuwise.names import Index, resolve_request
 from gpuwise.plugins import source
 from gpuwise.predict import Evidence, Predictor, needed, predictor
@@ -22,7 +22,7 @@ from gpuwise.rank import Context, GpuFilter, usual_prices
 from gpuwise.request import DescribeRequest, JobFilters, OfferFilters
 from gpuwise.sources.offered import nearest, spellings
 from gpuwise.store import package
-from gpuwise.workloads import override
+from gpuwise.workloads import as_measured, of_run, override
 
 R = TypeVar("R", bound=OfferFilters)
 MOST_REFUSED = 10
@@ -45,7 +45,7 @@ class World:
         facts = package.facts()
         offers, notes = read_offers(request, today)
         context, remarks = filter_context(request, offers, today)
-        measurements = [own().measurement(Path(path), facts) for path in request.measured]
+        measurements = own_runs(request)
         quotas = own().quotas(Path(request.quota), facts, _nameable(request, offers)) if request.quota else ()
         fx = currency(request.currency, context.as_of)
         return World(
@@ -59,6 +59,24 @@ class World:
 def own() -> ModuleType:
     """The reader of the person's files, imported when there is one to read."""
     return import_module("gpuwise.sources.file")
+
+
+def own_runs(request: JobFilters | DescribeRequest) -> list[Measurement]:
+    """The runs that `--measured` names: files, or numbers of the run store, oldest first."""
+    runs = [_run(text) for text in request.measured] if isinstance(request, JobFilters) else []
+    return sorted(runs, key=lambda run: run.created_utc)
+
+
+def _run(text: str) -> Measurement:
+    from gpuwise.measure import kept
+
+    if not kept.is_number(text):
+        return own().measurement(Path(text), package.facts())  # type: ignore[no-any-return]
+    from gpuwise.sources.document import Document
+    from gpuwise.store.runs import open_store
+
+    payload = open_store().get(int(text)).payload
+    return own().measured(Document(name=f"run {text}", text="", data=payload), package.facts())  # type: ignore[no-any-return]
 
 
 def filter_context(request: OfferFilters, offers: Catalogue, today: date) -> tuple[Context, tuple[Message, ...]]:
@@ -99,7 +117,7 @@ def read_offers(request: OfferFilters, today: date) -> tuple[Catalogue, tuple[Me
         loaded.append(own().FileSource([Path(p) for p in request.offers]).load(facts, today))
     if request.live:
         loaded.append(source("gpuhunt").load(facts, today))
-    machines = [m for path in request.machine for m in own().machines(Path(path), facts)]
+    machines = _checked(request, [m for path in request.machine for m in own().machines(Path(path), facts)])
     if not request.machine and not request.only_offers:
         machines = list(package.machines())
     owned = [owned_offers(machines)] if machines else []
@@ -107,6 +125,19 @@ def read_offers(request: OfferFilters, today: date) -> tuple[Catalogue, tuple[Me
     as_offered(request, offers)
     notes = tuple(note for one in loaded for note in one.notes)
     return offers, (*notes, *_refused(offers.rejects))
+
+
+def _checked(request: OfferFilters, machines: list[Machine]) -> list[Machine]:
+    """The person's machines, with the preparation time that `check` found on them."""
+    path = request.checked if isinstance(request, JobFilters) else None
+    if path is None:
+        return machines
+    if not machines:
+        raise InvalidInput(
+            Message("--checked {path} has no machine to hold for.", path=path), Message("Add --machine FILE.")
+        )
+    prepare_s = own().preparation_s(Path(path))
+    return [replace(machine, preparation_s=prepare_s) for machine in machines]
 
 
 def _refused(rejects: Sequence[Message]) -> tuple[Message, ...]:
@@ -194,14 +225,34 @@ def workload_of(name: str, request: JobFilters | DescribeRequest) -> Workload:
         workload = own().workload(Path(name), _measured_names(request))
     else:
         raise unknown("workload", name, list(known))
-    return override(workload, **{key: getattr(request, key) for key in ("batch", "epochs", "samples", "precision")})
+    return override(_as_measured(workload, request), **_stated(request))
 
 
 def _measured_names(request: JobFilters | DescribeRequest) -> Collection[str]:
     """Workloads with a measured rate: of the bundle, and of the person's own runs."""
-    runs = request.measured if isinstance(request, JobFilters) else ()
-    own_runs = (own().measurement(Path(path), package.facts()) for path in runs)
-    return {*package.measured(), *(run.workload for run in own_runs)}
+    return {*package.measured(), *(run.workload for run in own_runs(request))}
+
+
+def _as_measured(workload: Workload, request: JobFilters | DescribeRequest) -> Workload:
+    """The workload with what the person's own runs of it say of the job."""
+    for run in own_runs(request):
+        if run.workload in (workload.name, *workload.measured_as):
+            workload = as_measured(workload, run)
+    return workload
+
+
+def workloads_of_runs(request: JobFilters) -> list[Workload]:
+    """The jobs that the runs measured, where no workload is named: built in, or described by the run's counts."""
+    known, found = package.workloads(), dict[str, Workload]()
+    for run in own_runs(request):
+        named = known.get(run.workload)
+        found[run.workload] = as_measured(named, run) if named else of_run(run)
+    return [override(workload, **_stated(request)) for workload in found.values()]
+
+
+def _stated(request: JobFilters | DescribeRequest) -> dict[str, Any]:
+    """What the person states of a job, instead of what the workload says."""
+    return {key: getattr(request, key) for key in ("batch", "epochs", "samples", "precision")}
 
 
 _LOOK = {

@@ -19,7 +19,7 @@ from gpuwise.locale import words
 INTERRUPTED = 130
 """128 + the number of the signal (2), as shells count."""
 SCHEMA = 1
-DETAILS = ("nearest", "file", "row", "column", "counts")
+DETAILS = ("nearest", "file", "row", "column")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

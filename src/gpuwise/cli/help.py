@@ -14,6 +14,16 @@ QUESTIONS = {
         "Why do you think so? The evidence behind one prediction: of an offer, of a GPU, or of the best offer."
     ),
     "describe": N_("What does this training job consist of? Counts that hold on any machine."),
+    "measure": N_(
+        "How fast does it train here, and what holds it back? Reference training, or your own program after --."
+    ),
+    "ceilings": N_(
+        "What can this machine do at best? Arithmetic, memory, links, disk and decoding, in less than a minute."
+    ),
+    "check": N_(
+        "Is this machine ready, and how long until the first step? What is there, what is missing, how to get it."
+    ),
+    "runs": N_("What was measured? List the runs that were kept, show one again, or compare two."),
     "data": N_("What are the facts? List them, show one, check them, compare two days, or fetch today's."),
 }
 """The docstrings of the request types, so that `gpuwise --help` need not import these; a test compares them."""
@@ -25,6 +35,12 @@ EXAMPLES = {
     "explain": ("gpuwise explain painter-heavy --on A100-80GB:2", "gpuwise explain bert-finetune --json"),
     "describe": ("gpuwise describe painter-heavy",
                  "gpuwise describe torchvision.models:resnet50 --toml resnet50.toml"),
+    "measure": ("gpuwise measure painter-light --minutes 3",
+                "gpuwise measure painter-heavy --data paintings/ --target 80% --html run.html",
+                "gpuwise measure -- python train.py --epochs 3"),
+    "ceilings": ("gpuwise ceilings", "gpuwise ceilings --data /mnt/images --json"),
+    "check": ("gpuwise check", "gpuwise check --out check.json"),
+    "runs": ("gpuwise runs list", "gpuwise runs show 12", "gpuwise runs compare 11 12"),
     "data": ("gpuwise data show p2.xlarge", "gpuwise data list --by provider,gpu --csv"),
 }  # fmt: skip
 
@@ -36,7 +52,7 @@ EXIT_CODES = {
     "130": N_("interrupted"),
 }
 
-GROUPS = (N_("Filters"), N_("Job"), N_("Your own data"), N_("Output"))
+GROUPS = (N_("Filters"), N_("Job"), N_("Until"), N_("Training"), N_("Your own data"), N_("Output"))
 """`request.GROUPS`, marked for the translators."""
 
 

@@ -18,18 +18,26 @@ from gpuwise.request import at
 from gpuwise.units import parse_count
 
 FORMS = {"json": N_("Print JSON (schema 1)."), "csv": N_("Print CSV."), "markdown": N_("Print a Markdown table.")}
-FILES = ("html", "toml")
+FILES = ("html", "toml", "out")
 STDOUT = "-"
+_RECORD = N_("Write the record of the run: rank --measured reads it.")
+OWN_FILES: Mapping[str, Mapping[str, str]] = {
+    "describe": {"toml": N_("Write the workload as TOML, to be changed and used.")},
+    "measure": {"out": _RECORD},
+    "runs": {"out": _RECORD},
+    "check": {"out": N_("Write what was found: rank --checked reads it.")},
+}
+"""Files that only some verbs can write."""
 
 
 def output_options(verb: str) -> list[click.Option]:
     """What every verb understands beside its request."""
     forms = [click.Option([f"--{name}"], is_flag=True, help=text) for name, text in FORMS.items()]
-    toml = click.Option(["--toml"], metavar="FILE", help=N_("Write the workload as TOML, to be changed and used."))
+    own = [click.Option([f"--{name}"], metavar="FILE", help=text) for name, text in OWN_FILES.get(verb, {}).items()]
     return [
         *forms,
         click.Option(["--html"], metavar="FILE", help=N_("Write a self-contained report; - prints it.")),
-        *([toml] if verb == "describe" else []),
+        *own,
         click.Option(["--bom"], is_flag=True, help=N_("With --csv: begin with a byte-order mark, for spreadsheets.")),
         click.Option(["--width"], metavar="N", help=N_("Columns to fill (default: the terminal's). Example: 120")),
         click.Option(["--request"], metavar="FILE", help=N_("TOML with the same options; the command line wins.")),
@@ -120,6 +128,7 @@ def _markdown(answer: Answer) -> str:
 
 DOCUMENTS: Mapping[str, Callable[[Answer], str]] = {
     "json": _json, "csv": _csv, "markdown": _markdown, "html": _html, "toml": lambda answer: answer.toml(),
+    "out": lambda answer: answer.record(),
 }  # fmt: skip
 
 

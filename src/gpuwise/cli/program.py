@@ -56,7 +56,8 @@ class Program(click.Group):
 
 def _run(args: list[str], session: Session) -> int:
     """The exit code of one command line. Everything that can go wrong ends here."""
-    tell = failures.Teller(debug="--debug" in args, as_json="--json" in args)
+    ours = args[: args.index("--")] if "--" in args else args  # what follows is somebody's program
+    tell = failures.Teller(debug="--debug" in ours, as_json="--json" in ours)
     try:
         streams.prepare()
         activate(negotiate(languages(os.environ)))

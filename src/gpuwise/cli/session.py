@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol
+
+from gpuwise.cli import streams
+from gpuwise.errors import Message
+from gpuwise.locale import words
 
 if TYPE_CHECKING:
     from gpuwise.view.page import Page, Table
@@ -20,6 +24,15 @@ class Answer(Protocol):
     def json(self) -> Mapping[str, Any]: ...
     def table(self) -> Table: ...
     def toml(self) -> str: ...
+    def record(self) -> str: ...
+
+
+LONG = ("measure", "ceilings", "check")
+"""Verbs that take more than a moment."""
+
+
+def _told(progress: Message) -> None:
+    streams.note(words(progress))
 
 
 def _today() -> date:
@@ -28,14 +41,17 @@ def _today() -> date:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """world: None for `gpuwise.faces`, which is imported when it is needed. today: when the questions are asked."""
+    """world: None for `gpuwise.faces`, which is imported when it is needed. today: when the questions are asked.
+    tell: takes a line of progress."""
 
     world: Any = None
     today: date = field(default_factory=_today)
+    tell: Callable[[Message], None] = _told
 
     def answer(self, verb: str, request: object) -> Answer:
-        """Ask one question."""
-        answer: Answer = getattr(self._faces, verb)(request, today=self.today)
+        """Ask one question. What takes its time tells how far it is."""
+        more = {"tell": self.tell} if verb in LONG else {}
+        answer: Answer = getattr(self._faces, verb)(request, today=self.today, **more)
         return answer
 
     def data_version(self) -> str:

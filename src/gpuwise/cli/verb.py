@@ -32,6 +32,20 @@ class Verb(click.Command):
             callback=click.pass_context(_run),
         )
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What stands after -- is somebody's command, word for word, where the verb takes one."""
+        command = next((o.field for o in self.asked.values() if o.kind == "command"), None)
+        if command is None or "--" not in args:
+            return super().parse_args(ctx, args)
+        at = args.index("--")
+        rest = super().parse_args(ctx, args[:at])
+        ctx.params[command] = tuple(args[at + 1 :])
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        own = [f"[{o.metavar}...]" for o in self.asked.values() if o.kind == "command"]
+        return [*super().collect_usage_pieces(ctx), *own]
+
     def said(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the person said on the command line, by option: no defaults."""
         given = {name: params[option.field] for name, option in self.asked.items()}
@@ -70,7 +84,8 @@ def _run(ctx: click.Context, **params: Any) -> int:
 
 def _refuse_swallowed(verb: Verb, params: Mapping[str, Any]) -> None:
     """`--html --json` would write a file called --json: an option is never the value of another one, nor is nothing."""
-    for option in verb.params:
+    verbatim = {o.field for o in verb.asked.values() if o.kind == "command"}
+    for option in (p for p in verb.params if p.name not in verbatim):
         given = params.get(str(option.name))
         for text in given if isinstance(given, tuple) else (given,):
             if isinstance(option, click.Option) and isinstance(text, str) and not text.strip():
@@ -97,6 +112,8 @@ def _from_file(path: str) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _parameter(option: Option) -> click.Parameter:
     """The same for click. Texts stay texts: `request.parse` reads them, and tells what is wrong with them."""
+    if option.kind == "command":
+        return click.Option([f"--{option.name}", option.field], multiple=True, hidden=True)  # filled by `parse_args`
     if option.positional:
         return click.Argument(
             [option.field], nargs=-1 if option.repeats else 1, required=False, metavar=_usage(option), type=str

@@ -76,4 +76,5 @@ def _row(machine: Machine) -> dict[str, object]:
         "running_usd_per_hour": running,
         "price_log_sd": price_log_sd(machine), "observed": as_days(machine.observed), "observed_precision": "day",
         "quality": "example" if machine.example else "own", "source": machine.source.ref, "note": machine.note,
+        "preparation_s": machine.preparation_s,
     }  # fmt: skip

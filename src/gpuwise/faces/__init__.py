@@ -5,12 +5,26 @@ A verb's own modules are imported when it is asked, so that a short question sta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 
+from gpuwise.errors import Message
 from gpuwise.faces.answer import Answer
-from gpuwise.request import DataRequest, DescribeRequest, ExplainRequest, RankRequest
+from gpuwise.request import (
+    CeilingsRequest,
+    CheckRequest,
+    DataRequest,
+    DescribeRequest,
+    ExplainRequest,
+    MeasureRequest,
+    RankRequest,
+    RunsRequest,
+)
 
-__all__ = ["Answer", "data", "data_version", "describe", "explain", "rank", "usd_per"]
+__all__ = [
+    "Answer", "ceilings", "check", "data", "data_version", "describe", "explain", "measure", "rank", "runs", "usd_per",
+]  # fmt: skip
+Tell = Callable[[Message], None]
 
 
 def rank(request: RankRequest, *, today: date) -> Answer:
@@ -32,6 +46,38 @@ def describe(request: DescribeRequest, *, today: date) -> Answer:
     from gpuwise.faces import jobs
 
     return jobs.describe(request, today)
+
+
+def _silent(_progress: Message) -> None:
+    """Nobody wants to know how far it is."""
+
+
+def measure(request: MeasureRequest, *, today: date, tell: Tell = _silent) -> Answer:
+    """How fast does it train here, and what holds it back? tell: takes lines of progress."""
+    from gpuwise.faces import measuring
+
+    return measuring.measure(request, today, tell)
+
+
+def runs(request: RunsRequest, *, today: date) -> Answer:
+    """What was measured?"""
+    from gpuwise.faces import measuring
+
+    return measuring.runs(request, today)
+
+
+def ceilings(request: CeilingsRequest, *, today: date, tell: Tell = _silent) -> Answer:
+    """What can this machine do at best?"""
+    from gpuwise.faces import machine
+
+    return machine.ceilings(request, today, tell)
+
+
+def check(request: CheckRequest, *, today: date, tell: Tell = _silent) -> Answer:
+    """Is this machine ready?"""
+    from gpuwise.faces import machine
+
+    return machine.check(request, today, tell)
 
 
 def data(request: DataRequest, *, today: date) -> Answer:

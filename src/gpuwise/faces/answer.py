@@ -6,18 +6,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpuwise.errors import InvalidInput, Message
 from gpuwise.store import package
 from gpuwise.view.page import Page, Table, facts_table, stated
 
 NOTHING = 3
 """Exit code where nothing is feasible, a prediction is refused, or the facts do not pass."""
+FAILED, INTERRUPTED = 4, 130
+"""Exit codes of a measurement that failed, and of one that a signal ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """A result as a page, as the document of schema 1, and as the table that CSV and Markdown hold.
 
-    exit_code: 0, or 3 where nothing is feasible or the facts do not pass. The forms are made when they are asked for.
+    exit_code: 0; 3 where nothing is feasible or the facts do not pass; 4 or 130 where a measurement failed or was
+    interrupted. records: what is kept of a measurement, to be read again. The forms are made when they are asked for.
     """
 
     result: Any
@@ -25,6 +29,7 @@ class Answer:
     pages: Callable[[Any], Page]
     documents: Callable[[Any], Mapping[str, Any]]
     tables: Callable[[Any], Table] | None = None
+    records: Callable[[Any], Mapping[str, Any]] | None = None
 
     def page(self) -> Page:
         """The page, with what reading the person's files had to say, and what it stands on."""
@@ -50,6 +55,14 @@ class Answer:
         from gpuwise.render.toml import workload_toml
 
         return workload_toml(self.result.workload)
+
+    def record(self) -> str:
+        """What was measured, as the file that `rank` reads."""
+        from gpuwise.render.data import json_text
+
+        if self.records is None:
+            raise InvalidInput(Message("There is no single record to write."), Message("Use --out with runs show."))
+        return json_text(self.records(self.result))
 
 
 def document(r: Any, result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -42,9 +42,9 @@ def N_(text: str) -> str:  # noqa: N802 - the name that gettext tools know
     return text
 
 
-def words(message: Message) -> str:
-    """A message of the pure core in the active language."""
-    return message.text(gettext)
+def words(message: Message | str) -> str:
+    """A message of the pure core in the active language; of a plain text, as records keep reasons, its translation."""
+    return gettext(message) if isinstance(message, str) else message.text(gettext)
 
 
 def language() -> str:

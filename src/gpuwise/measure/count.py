@@ -1,36 +1,43 @@
 """Counts of a torch model, without an accelerator: what one sample costs, on any machine.
 
-Conventions. One multiply-accumulate (MAC) is one multiplication with its addition; FLOPs are 2 × MACs, a training step
-3 × the forward pass. Counted are convolutions, matrix products and attention (the full square, masked or not), by the
-formulas of `torch.utils.flop_counter`; element-wise work is not. Activations are the elements those operations write,
-which is what timm's tables call activations. Kept are the tensors that are held when the backward pass begins: what
-autograd saves of the model and of a loss on its output, and the output itself.
-Known: ResNet-50 at 224 px has 4.09 GMAC, 11.11 M activations, 25.557 M parameters.
+Conventions. One multiply-accumulate (MAC) is one multiplication with its addition; FLOPs are 2 × MACs. Counted are
+convolutions, matrix products, attention (the full square, masked or not) and recurrent layers, forward and backward;
+element-wise work is not. Activations are the elements those operations write, which is what timm's tables call
+activations. Kept are the tensors that are held when the backward pass begins: what autograd saves of the model and of a
+loss on its output, and the output itself. Known: ResNet-50 at 224 px has 4.09 GMAC, 11.11 M activations, 25.557 M
+parameters.
 
 Counted on the meta device, in training mode (in evaluation mode `nn.MultiheadAttention` hides its work from the
-counter), with fused attention as CUDA has it. Models whose shapes depend on the data (detection) cannot be counted so.
+counter), with fused attention as CUDA has it. A model whose shapes depend on the data (detection) is run once on real
+tensors of one image, with made-up boxes. `count` does all this in a child process with time limits, `count_here` in
+this one; `work` counts a model that is being trained.
 """
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from gpuwise.errors import InvalidInput, Message, UnknownName
+from gpuwise.errors import InvalidInput, MeasurementFailed, Message, UnknownName
+from gpuwise.measure import apart
+from gpuwise.measure.record import Work
+from gpuwise.measure.target import FOREIGN, first_line, load, model_of, need_torch, parts
 from gpuwise.model import Precision, Source, Workload
 
 if TYPE_CHECKING:
     import torch
 
+    from gpuwise.measure.inputs import Sample
+    from gpuwise.measure.meta import Trace
+
 BATCH = 2
-"""Samples in the counted pass: batch normalisation refuses one sample in some heads."""
+"""Samples in the pass on the meta device: batch normalisation refuses one sample in some heads."""
+
+LIMITS_S: Mapping[str, float] = {"meta": 20.0, "real": 240.0}
+"""Shapes alone take a second, the largest models of torchvision four; real tensors of one image some seconds a hundred
+GMAC. Both several times longer on a busy machine."""
 
 STATE_BYTES: Mapping[str, float] = {"sgd": 8.0, "momentum": 12.0, "adam": 16.0, "adamw": 16.0, "adafactor": 8.0}
 """Bytes per parameter of weight, gradient and optimizer state in fp32: 4 + 4 + 0, 4 or 8 (adafactor: factored, ~0).
@@ -39,14 +46,37 @@ Under AMP the weights stay fp32; `predict.memory` adds their half copies."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Per sample, forward pass. gmacs: by class (conv, depthwise, matmul, attention); stored_m: 10^6 elements kept
-    for the backward pass; the other fields as in `model.Workload`."""
+    """Per sample. gmacs: of the forward pass, training_gmacs: of forward and backward together, both by class (conv,
+    depthwise, matmul, attention, recurrent); stored_m: 10^6 elements kept for the backward pass; trainable_m: 10^6
+    parameters that get a gradient; launches: kernels of one forward and backward pass of a batch, about; method: on
+    what it was counted; cautions: what the counts leave out or took for granted. The other fields as in
+    `model.Workload`."""
 
     gmacs: Mapping[str, float]
+    training_gmacs: Mapping[str, float]
     activations_m: float
     stored_m: float
     operations: int
+    launches: int
     parameters_m: float
+    trainable_m: float
+    method: Literal["meta", "real"] = "meta"
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def training_flops(self) -> float:
+        """FLOPs of one sample in a training step."""
+        return 2e9 * sum(self.training_gmacs.values())
+
+    @property
+    def gradient_bytes(self) -> float:
+        """What data-parallel training sums over all accelerators in every step, in fp32."""
+        return 4e6 * self.trainable_m
+
+    def minimum_bytes(self, batch: int) -> float:
+        """Least bytes that a training step moves in fp32: weights read forward and backward and their gradients
+        written; what is stored, written and read once."""
+        return 4e6 * (3 * self.parameters_m + 2 * self.stored_m * batch)
 
 
 def describe(
@@ -67,8 +97,35 @@ def describe(
     """
     _check(precision, optimizer, input_size=input_size, batch=batch, tokens=tokens)
     counts = count(target, input_size=input_size, tokens=tokens)
+    return workload(
+        counts,
+        target,
+        input_size=input_size,
+        tokens=tokens,
+        batch=batch,
+        precision=precision,
+        optimizer=optimizer,
+        samples=samples,
+        epochs=epochs,
+    )
+
+
+def workload(
+    counts: Counts,
+    target: str,
+    *,
+    input_size: int,
+    tokens: int | None,
+    batch: int,
+    precision: Precision,
+    optimizer: str,
+    samples: int | None,
+    epochs: float | None,
+) -> Workload:
+    """What `describe` makes of the counts of `target`."""
     module, _, name = target.partition(":")
     shape = Message("{n} tokens", n=tokens) if tokens else Message("{n} px", n=input_size)
+    how = "counted on the meta device" if counts.method == "meta" else "counted on real tensors"
     return Workload(
         name=name,
         title=f"{name}, {shape}",
@@ -86,26 +143,92 @@ def describe(
         samples=1_000_000 if samples is None else samples,
         epochs=1.0 if epochs is None else epochs,
         measured_as=(name,) if module == "torchvision.models" and input_size == 224 and not tokens else (),
-        assumed=_assumed(samples, epochs),
-        source=Source(kind="predicted", ref=f"counted on the meta device: {target}"),
+        assumed=_assumed(samples, epochs, counts),
+        source=Source(kind="predicted", ref=f"{how}: {target}"),
         reasons={"accuracy_fraction": Message("not measured: counting a model does not train it")},
     )
 
 
-def count(target: str, *, input_size: int = 224, tokens: int | None = None) -> Counts:
-    """Counts of one forward pass per sample. Raises InvalidInput if the model cannot be found, built or run so."""
-    make = load(target)
-    meta = _meta()
-    inputs = meta.tokens(BATCH, tokens) if tokens else meta.image(BATCH, input_size)
-    with _explained(target, inputs):
-        model = _module(meta.build(make), target)
-        seen = meta.trace(model, inputs)
+def count(
+    target: str, *, input_size: int = 224, tokens: int | None = None, limits_s: Mapping[str, float] = LIMITS_S
+) -> Counts:
+    """Counts of `target`, made in a child process. Raises InvalidInput if the model cannot be found, built or run so;
+    MeasurementFailed if that takes longer than `limits_s`, crashes, or needs more memory than there is."""
+    parts(target)
+    need_torch()
+    arguments = {"target": target, "input_size": input_size, "tokens": tokens}
+    found = apart.call("gpuwise.measure.count:count_here", arguments, limits_s)
+    return Counts(**found | {"cautions": tuple(found["cautions"])})
+
+
+def count_here(
+    target: str, *, input_size: int = 224, tokens: int | None = None, tell: apart.Tell = lambda stage: None
+) -> Counts:
+    """The same in this process, without limits. tell: hears which stage begins (meta, real)."""
+    need_torch()
+    made = load(target)
+    from gpuwise.measure import inputs, meta
+
+    def make() -> torch.nn.Module:
+        return model_of(made(), target)
+
+    sample = inputs.Sample(input_size=input_size, tokens=tokens)
+    tell("meta")
+    try:
+        return of_model(meta.built(make), sample.batch(BATCH, "meta"), BATCH)
+    except FOREIGN as error:
+        said = error
+    tell("real")
+    try:
+        return _on_real(make, sample)
+    except FOREIGN as error:
+        raise _cannot_run(target, sample.shape, said, error) from error
+
+
+def of_model(model: torch.nn.Module, batch: Any, samples: int) -> Counts:
+    """Counts of a model with `samples` samples in `batch` (a tensor, or a tuple or mapping of arguments), both on the
+    meta device. Raises what the model raises."""
+    from gpuwise.measure import meta
+
+    return _counts(model, meta.trace(model, batch), samples)
+
+
+def _on_real(make: Callable[[], torch.nn.Module], sample: Sample) -> Counts:
+    """On one sample; on two where batch normalisation refuses one."""
+    try:
+        return _run(make(), sample, 1)
+    except ValueError as error:
+        if "per channel" not in str(error):
+            raise
+        return _run(make(), sample, 2)
+
+
+def _run(model: torch.nn.Module, sample: Sample, samples: int) -> Counts:
+    from gpuwise.measure import meta
+
+    batch, cautions = sample.real(model, samples)
+    return _counts(model, meta.trace(model, batch), samples, method="real", cautions=cautions)
+
+
+def _counts(
+    model: torch.nn.Module,
+    seen: Trace,
+    samples: int,
+    method: Literal["meta", "real"] = "meta",
+    cautions: tuple[str, ...] = (),
+) -> Counts:
+    unseen = (f"without the work of {', '.join(sorted(seen.unknown))}, which nobody states",) if seen.unknown else ()
     return Counts(
-        gmacs={kind: macs / BATCH / 1e9 for kind, macs in seen.macs.items()},
-        activations_m=seen.written / BATCH / 1e6,
-        stored_m=seen.kept_bytes / BATCH / 4e6,
+        gmacs={kind: macs / samples / 1e9 for kind, macs in seen.macs.items()},
+        training_gmacs={kind: macs / samples / 1e9 for kind, macs in seen.training.items()},
+        activations_m=seen.written / samples / 1e6,
+        stored_m=seen.kept_bytes / samples / 4e6,
         operations=seen.operations,
+        launches=seen.launches,
         parameters_m=sum(p.numel() for p in model.parameters()) / 1e6,
+        trainable_m=sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6,
+        method=method,
+        cautions=cautions + unseen,
     )
 
 
@@ -115,114 +238,83 @@ def family(counts: Counts) -> str:
     return "cnn" if 2 * conv >= sum(counts.gmacs.values()) else "transformer"
 
 
-def load(target: str) -> Callable[[], object]:
-    """The callable that "module:callable" names, looked for in the current folder too."""
-    module_name, colon, name = target.partition(":")
-    if not (module_name and colon and name):
-        raise InvalidInput(
-            Message("“{target}” does not name a model", target=target),
-            Message("Write module:callable, for example torchvision.models:resnet50."),
-        )
-    module = _import(module_name, target)
-    make = getattr(module, name, None)
-    if make is None:
-        near = get_close_matches(name, dir(module), 3)
-        raise UnknownName(
-            Message("{module} has no “{name}”", module=module_name, name=name),
-            Message("Near it: {names}.", names=", ".join(near) or "-"),
-            near,
-        )
-    return _without_arguments(make, target)
+def work(
+    model: torch.nn.Module,
+    inputs: Any,
+    *,
+    samples_per_step: int,
+    peak_tflops: float | None = None,
+    peak_source: str | None = None,
+) -> Work:
+    """Counts of a model that is about to be trained, from its shapes alone: the model is not touched.
 
+    inputs: a batch as the model takes it, a tensor, or a tuple or mapping of arguments; its first tensor's first
+    dimension is the batch. samples_per_step: of one optimizer step of the whole job. Where shapes do not suffice the
+    figures are None with the reason: watch one step then (`meta.watching`) and use `work_seen`.
+    """
+    from gpuwise.measure import meta
 
-def _import(module_name: str, target: str) -> Any:
     try:
-        with _current_folder():
-            return importlib.import_module(module_name)
-    except ImportError as error:
-        if error.name in {"torch", "torchvision"}:
-            raise _torch_missing(error) from error
-        raise InvalidInput(
-            Message("cannot import {module}: {error}", module=module_name, error=error),
-            Message("Check the name in {target}, or run in the folder that holds the module.", target=target),
-        ) from error
-
-
-def _without_arguments(make: Any, target: str) -> Callable[[], object]:
-    if not callable(make):
-        raise _no_module(target, type(make).__name__)
-    try:
-        signature = inspect.signature(make)
-        signature.bind()
-    except TypeError as error:
-        raise InvalidInput(
-            Message("{target} cannot be called without arguments: {error}", target=target, error=error),
-            Message("Write a function of your own that returns the model, and name that."),
-        ) from error
-    except ValueError:  # a callable written in C shows no signature
-        return make  # type: ignore[no-any-return]
-    downloads = {name: None for name, p in signature.parameters.items() if name.startswith("weights") and p.default}
-    return partial(make, **downloads)
-
-
-def _module(model: object, target: str) -> torch.nn.Module:
-    import torch
-
-    if not isinstance(model, torch.nn.Module):
-        raise _no_module(target, type(model).__name__)
-    return model
-
-
-def _no_module(target: str, kind: str) -> InvalidInput:
-    return InvalidInput(
-        Message("{target} gives a {kind}, not a torch.nn.Module", target=target, kind=kind),
-        Message("Name a function or class that returns the model when called without arguments."),
+        counts = of_model(meta.shapes_of(model), *meta.shapes(inputs))
+    except FOREIGN as error:
+        why = str(Message("not countable from its shapes: {error}", error=first_line(error)))
+        reasons = dict.fromkeys(("gmacs", "activations_m", "stored_m", "operations", "flops_per_step"), why)
+        return Work(
+            parameters_m=_parameters_m(model), peak_tflops=peak_tflops, peak_source=peak_source, reasons=reasons
+        )
+    return Work(
+        gmacs=sum(counts.gmacs.values()),
+        activations_m=counts.activations_m,
+        stored_m=counts.stored_m,
+        parameters_m=counts.parameters_m,
+        operations=counts.operations,
+        flops_per_step=counts.training_flops * samples_per_step,
+        peak_tflops=peak_tflops,
+        peak_source=peak_source,
+        reasons={"gmacs": "; ".join(counts.cautions)} if counts.cautions else {},
     )
 
 
-def _meta() -> Any:
-    try:
-        return importlib.import_module("gpuwise.measure.meta")
-    except ImportError as error:
-        raise _torch_missing(error) from error
-
-
-def _torch_missing(error: ImportError) -> InvalidInput:
-    return InvalidInput(
-        Message("counting a model needs {name}, which is not installed", name=error.name or "torch"),
-        Message("Install the extra: pip install 'gpuwise[torch]'. A TOML file can state the counts instead."),
+def work_seen(
+    model: torch.nn.Module,
+    seen: Trace,
+    *,
+    samples: int,
+    samples_per_step: int,
+    peak_tflops: float | None = None,
+    peak_source: str | None = None,
+) -> Work:
+    """The same of a real step that was watched. samples: that went through this process in it."""
+    counted = bool(seen.macs)
+    why = "a watched step does not tell it"
+    return Work(
+        gmacs=sum(seen.macs.values()) / samples / 1e9 if counted else None,
+        activations_m=seen.written / samples / 1e6 if counted else None,
+        parameters_m=_parameters_m(model),
+        operations=seen.operations if counted else None,
+        flops_per_step=2 * sum(seen.training.values()) / samples * samples_per_step if counted else None,
+        peak_tflops=peak_tflops,
+        peak_source=peak_source,
+        reasons={"stored_m": why} if counted else dict.fromkeys(("gmacs", "flops_per_step"), "no operation was seen"),
     )
 
 
-@contextmanager
-def _explained(target: str, inputs: torch.Tensor) -> Iterator[None]:
-    """Whatever a foreign model does wrong while it is built or run, told as one error."""
-    try:
-        yield
-    except (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError, OSError) as error:
-        what = str(error).strip().splitlines() or [type(error).__name__]
-        raise InvalidInput(
-            Message("{target} cannot be run on {shape}: {error}", target=target, shape=_shape(inputs), error=what[0]),
-            Message(
-                "Give the input it takes (--tokens N or --input-size N). A model that reads values, as detection "
-                "models do, cannot be counted without data: state its counts in a TOML file."
-            ),
-        ) from error
+def _parameters_m(model: torch.nn.Module) -> float:
+    return sum(p.numel() for p in model.parameters()) / 1e6
 
 
-def _shape(inputs: torch.Tensor) -> Message:
-    if inputs.dim() == 2:
-        return Message("{n} token ids", n=inputs.shape[1])
-    return Message("an image of {n} × {n} px", n=inputs.shape[-1])
-
-
-@contextmanager
-def _current_folder() -> Iterator[None]:
-    sys.path.insert(0, "")
-    try:
-        yield
-    finally:
-        sys.path.remove("")
+def _cannot_run(target: str, shape: Message, said: Exception, error: Exception) -> InvalidInput | MeasurementFailed:
+    """Whatever a foreign model does wrong, told as one error; `said`: on shapes, `error`: on real tensors."""
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        return apart.out_of_memory(Message("{target} cannot be run on {shape}", target=target, shape=shape))
+    return InvalidInput(
+        Message("{target} cannot be run on {shape}: {error}", target=target, shape=shape, error=first_line(error)),
+        Message(
+            "Give the input it takes (--tokens N or --input-size N), name a function of your own that returns a model "
+            "for such an input, or state the counts in a TOML file. On shapes alone: {error}",
+            error=first_line(said),
+        ),
+    )
 
 
 def _check(precision: str, optimizer: str, **counts: int | None) -> None:
@@ -239,10 +331,11 @@ def _check(precision: str, optimizer: str, **counts: int | None) -> None:
             raise InvalidInput(Message("{name} is {n}", name=name, n=number), Message("It must be 1 or more."))
 
 
-def _assumed(samples: int | None, epochs: float | None) -> dict[str, str]:
+def _assumed(samples: int | None, epochs: float | None, counts: Counts) -> dict[str, str]:
     given = {"samples": samples, "epochs": epochs}
     why = {
         "samples": "one million samples, to compare machines: give the size of your own epoch",
         "epochs": "one pass: give your own number of epochs",
     }
-    return {name: why[name] for name, value in given.items() if value is None}
+    found = {name: why[name] for name, value in given.items() if value is None}
+    return found | ({"gmacs": "; ".join(counts.cautions)} if counts.cautions else {})

@@ -33,7 +33,9 @@ GIB = 2.0**30
 
 
 def need_gib(workload: Workload) -> Gib:
-    """Memory that one device must hold at least, in GiB."""
+    """Memory that one device must hold at least, in GiB. What a run was seen to allocate is better than any bound."""
+    if workload.peak_memory_gib is not None:
+        return CONTEXT_GIB + workload.peak_memory_gib
     kept_m = workload.stored_m or KEPT_PER_ACTIVATION * workload.activations_m
     copies = HALF_COPY_BYTES if workload.precision in MIXED else 0.0
     states = workload.parameters_m * (workload.state_bytes_per_parameter + copies)

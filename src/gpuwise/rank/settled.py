@@ -214,7 +214,19 @@ def _marks(priced: Priced, row: int, offer: Offer) -> list[Message]:
         (assumed_step, Message("billing by the hour assumed")),
         (offer.host == "peer", Message("private host")),
     ]
-    return [mark for holds, mark in tests if holds]
+    return [*(mark for holds, mark in tests if holds), *_starved(priced, row, offer)]
+
+
+def _starved(priced: Priced, row: int, offer: Offer) -> Iterator[Message]:
+    """A host that cannot feed what its GPUs could take, by the work for a sample that the person's own run showed. The
+    cores are taken to be as fast as those of that run."""
+    prediction, decode_s = priced.prediction(row), priced.workload.decode_s
+    if not decode_s or not offer.vcpus or not isinstance(prediction, Prediction):
+        return
+    fed, taken = offer.vcpus / decode_s, prediction.throughput_per_s.value
+    if fed < taken:
+        text = "its {vcpus} vCPUs load about {fed:,.0f} samples/s of the {taken:,.0f} that the GPUs take"
+        yield Message(text, vcpus=offer.vcpus, fed=fed, taken=taken)
 
 
 def _quotes(offers: Catalogue, offer: Offer) -> Quotes | None:

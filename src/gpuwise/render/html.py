@@ -36,8 +36,8 @@ def html(page: Page) -> str:
         policy="; ".join(f"{name} {value}" for name, value in policy.items()),
         style=style,
         scripts=scripts,
-        stills={id(chart): vega.still(chart.spec, chart.alt) for chart in charts},
-        specs={id(chart): embedded(vega.live(chart.spec)) for chart in charts},
+        stills={id(chart): vega.still(chart) for chart in charts},
+        specs={id(chart): embedded(vega.live(chart)) for chart in charts},
     )
 
 

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from gpuwise.store import cache
+from gpuwise.view.page import Chart
 
 STILL_WIDTH = 860
 HEIGHT = 430
+FLAT_HEIGHT = 210
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MARKET_COLOURS = 7
 """The page defines --c1 to --c7."""
@@ -52,6 +54,7 @@ THEME: Mapping[str, Any] = {
     "background": None,
     "font": FONT,
     "view": {"stroke": None},
+    "mark": {"color": "var(--c1)"},
     "axis": _AXIS,
     "legend": _LEGEND,
     "range": {"category": [f"var(--c{i})" for i in range(1, MARKET_COLOURS + 1)]},
@@ -59,17 +62,22 @@ THEME: Mapping[str, Any] = {
 }
 
 
-def live(spec: Mapping[str, Any]) -> dict[str, Any]:
+def live(chart: Chart) -> dict[str, Any]:
     """The specification for the browser: as wide as the page lets it be."""
-    return {**spec, "width": "container", "height": HEIGHT, "config": THEME}
+    return {**chart.spec, "width": "container", "height": _height(chart), "config": THEME}
 
 
-def still(spec: Mapping[str, Any], alt: str) -> str:
+def _height(chart: Chart) -> int:
+    return FLAT_HEIGHT if chart.flat else HEIGHT
+
+
+def still(chart: Chart) -> str:
     """The chart as SVG, for a page without JavaScript, for paper, and until the live one is there.
 
     Drawing takes most of a second, so the newest drawings are kept in the cache folder.
     """
-    drawn = {**spec, "width": STILL_WIDTH, "height": HEIGHT, "config": THEME, "description": alt}
+    size = {"width": STILL_WIDTH, "height": _height(chart)}
+    drawn = {**chart.spec, **size, "config": THEME, "description": chart.alt}
     entry = cache.key("svg", version("vl-convert-python"), json.dumps(drawn, sort_keys=True))
 
     def draw() -> str:

@@ -3,6 +3,8 @@
 Command line, web form, query string, TOML and the reference page are all derived from the fields of these types.
 """
 
+from gpuwise.request.about import Option, options
+from gpuwise.request.measuring import CeilingsRequest, CheckRequest, MeasureRequest, RunsRequest
 from gpuwise.request.reading import KINDS, at, parse
 from gpuwise.request.types import (
     CHOICES,
@@ -13,9 +15,7 @@ from gpuwise.request.types import (
     ExplainRequest,
     JobFilters,
     OfferFilters,
-    Option,
     RankRequest,
-    options,
 )
 
 __all__ = [
@@ -23,13 +23,17 @@ __all__ = [
     "GROUPS",
     "KINDS",
     "VERBS",
+    "CeilingsRequest",
+    "CheckRequest",
     "DataRequest",
     "DescribeRequest",
     "ExplainRequest",
     "JobFilters",
+    "MeasureRequest",
     "OfferFilters",
     "Option",
     "RankRequest",
+    "RunsRequest",
     "at",
     "options",
     "parse",

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 from gpuwise import units
 from gpuwise.errors import InvalidInput, Message, UnknownName
+from gpuwise.request.about import Option, options
 from gpuwise.request.places import country
-from gpuwise.request.types import CHOICES, Option, options
+from gpuwise.request.types import CHOICES
 from gpuwise.request.wishes import gpu_ranges, refuse_contradictions
 from gpuwise.units import Usd, UsdPerHour
 
@@ -104,6 +105,8 @@ def _texts(part: object, kind: Kind, spelled: str) -> list[str]:
 
 def _value(option: Option, text: object, spelled: str) -> Any:
     """One text, read by the rule of its kind; an error says which option it was given to."""
+    if option.kind == "command":  # word for word
+        return str(text)
     tidy = str(text).strip()
     if not tidy:
         raise InvalidInput(
@@ -182,6 +185,30 @@ def _vat(text: str) -> float:
             Message('Write "{text} %", or a fraction such as 0.19.', text=text),
         )
     return units.parse_fraction(text)
+
+
+def _share(text: str) -> float:
+    """80 % or 0.8; more than all of it is refused."""
+    fraction = units.parse_fraction(text)
+    if 0 < fraction <= 1:
+        return fraction
+    raise InvalidInput(
+        Message('"{text}" is no share: it lies above 0 and up to 100 %.', text=text),
+        Message('Write "80 %", or 0.8.'),
+    )
+
+
+def _minutes(text: str) -> float:
+    """A bare number is in minutes; a duration with its unit is read as one."""
+    try:
+        return 60.0 * units.parse_positive(text)
+    except InvalidInput:
+        return units.parse_duration(text)
+
+
+def _whole(text: str) -> int:
+    """0, 1, 2, ..."""
+    return 0 if text == "0" else units.parse_count(text)
 
 
 def _hours_per_month(text: str) -> float:
@@ -278,15 +305,24 @@ KINDS: dict[str, Kind] = {
     "count": Kind(_typed(units.parse_count, _WHOLE)),
     "positive": Kind(_typed(units.parse_positive)),
     "fraction": Kind(_typed(_vat)),
+    "share": Kind(_typed(_share)),
+    "minutes": Kind(_typed(_minutes)),
+    "whole": Kind(_typed(_whole)),
+    "run": Kind(str),
+    "command": Kind(str),
     "limit": Kind(_limit),
     "place": Kind(_place),
     "currency": Kind(_currency),
     "action": Kind(_choice("action")),
+    "runs_action": Kind(_choice("runs_action")),
     "market": Kind(_choice("market"), split=True),
     "host": Kind(_choice("host")),
     "tax": Kind(_choice("tax")),
     "precision": Kind(_choice("precision")),
     "optimizer": Kind(_choice("optimizer")),
+    "trainer": Kind(_choice("trainer")),
+    "memory_format": Kind(_choice("memory_format")),
+    "feed": Kind(_choice("feed")),
     "sort": Kind(_choice("sort")),
     "column": Kind(_choice("column"), split=True),
 }

@@ -1,54 +1,36 @@
 # ruff: noqa: RUF009 - about() is dataclasses.field() with our metadata
-"""The request types: what a person can ask, one frozen dataclass a verb.
+"""The request types about offers and jobs: what a person can ask, one frozen dataclass a verb (more: `measuring`).
 
-`about()` puts the help text, the kind of text that is parsed, and an example into a field's metadata, and `options()`
-reads them back. Nothing here is heavy, so that `--help` stays fast. All values are already parsed: durations in s,
-money in USD, shares as fractions, days as dates.
+Nothing here is heavy, so that `--help` stays fast. All values are already parsed: durations in s, money in USD, shares
+as fractions, days as dates.
 """
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, dataclass
 from datetime import date
-from typing import Any
 
+from gpuwise.request.about import about
 from gpuwise.units import Fraction, Hours, Seconds, Usd, UsdPerHour
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "action": ("list", "show", "check", "diff", "refresh"),
+    "runs_action": ("list", "show", "compare"),
     "market": ("on-demand", "spot", "reserved", "dedicated", "community", "free", "owned"),
     "host": ("any", "datacentre"),
     "tax": ("net", "gross"),
     "precision": ("fp32", "tf32", "amp", "amp_bf16", "bf16", "fp8"),
     "optimizer": ("sgd", "momentum", "adam", "adamw", "adafactor"),
+    "trainer": ("sgd", "adamw"),
+    "memory_format": ("nchw", "nhwc"),
+    "feed": ("exact", "fast"),
     "sort": ("cost", "time", "price", "p_cheapest"),
     "column": ("provider", "gpu", "market", "region", "country", "host", "date"),
 }
 """Closed lists, by kind. Those that `model` has too are compared with it by a test: importing it would cost time."""
 
-VERBS = ("rank", "explain", "describe", "data")
-GROUPS = ("Filters", "Job", "Your own data", "Output")
-
-
-def about(
-    help: str,  # noqa: A002 - the word that a reader looks for
-    *,
-    kind: str = "text",
-    default: Any = None,
-    flags: tuple[str, ...] = (),
-    group: str = "Filters",
-    show: str = "",
-    example: str = "",
-    positional: bool = False,
-    required: bool = False,
-) -> Any:
-    """A field with what the faces need.
-
-    kind: names the parser in KINDS. default: () if it may be said several times. flags: the option, where its name is
-    not the field's. show: the word for its value. example: a text that parses. positional: said without an option.
-    """
-    meta = {"help": help, "kind": kind, "flags": flags, "group": group, "metavar": show, "example": example}
-    return field(default=default, metadata=meta | {"positional": positional, "required": required})
+VERBS = ("rank", "explain", "describe", "measure", "ceilings", "check", "runs", "data")
+GROUPS = ("Filters", "Job", "Until", "Training", "Your own data", "Output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,13 +120,17 @@ class JobFilters(OfferFilters):
         "Your quotas: TOML.", kind="path", show="FILE", group="Your own data", example="quota.toml"
     )
     measured: tuple[str, ...] = about(
-        "Measured runs to predict from: JSON.",
+        "Measured runs to predict from: files of measure --out, or numbers of runs.",
         kind="paths",
-        show="FILE",
+        show="FILE|RUN",
         default=(),
         group="Your own data",
         example="run.json",
     )
+    checked: str | None = about(
+        "What check --out wrote on your own machine: its preparation time holds for --machine.",
+        kind="path", show="FILE", group="Your own data", example="check.json",
+    )  # fmt: skip
     hours_per_month: Hours | None = about(
         "Busy hours a month of a monthly or owned machine: rank by the job's share of its price.",
         kind="hours", show="HOURS", group="Job", example="400",
@@ -180,8 +166,8 @@ class RankRequest(JobFilters):
     """Where should these jobs run? Every offer with its time and cost, and what was left out and why."""
 
     workloads: tuple[str, ...] = about(
-        "Built-in names or TOML files.",
-        default=(), show="WORKLOAD", example="painter-heavy", positional=True, required=True,
+        "Built-in names or TOML files; without any, the jobs that --measured names.",
+        default=(), show="WORKLOAD", example="painter-heavy", positional=True,
     )  # fmt: skip
     sort: str = about("What comes first.", kind="sort", show="KEY", default="cost", group="Output", example="time")
     limit: int | None = about(
@@ -257,40 +243,3 @@ class DataRequest(OfferFilters):
         group="Output",
         example="all",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One thing a person can say in a request, as every face shows it. name: what is typed, without dashes."""
-
-    name: str
-    field: str
-    help: str
-    kind: str
-    group: str
-    metavar: str
-    example: str
-    default: Any
-    positional: bool
-    required: bool
-
-    @property
-    def repeats(self) -> bool:
-        """May it be given several times?"""
-        return isinstance(self.default, tuple)
-
-    @property
-    def spelled(self) -> str:
-        """As a person writes it on the command line."""
-        return self.metavar if self.positional else f"--{self.name}"
-
-
-def options(request: type[Any]) -> dict[str, Option]:
-    """What can be said in a request, by the name that is typed."""
-    return {option.name: option for option in map(_option, fields(request))}
-
-
-def _option(item: Field[Any]) -> Option:
-    meta = dict(item.metadata)
-    (flag,) = meta.pop("flags") or ("--" + item.name.replace("_", "-"),)
-    return Option(name=flag.removeprefix("--"), field=item.name, default=item.default, **meta)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpuwise import units
 from gpuwise.errors import InvalidInput, Message
-from gpuwise.request.types import (
-    DataRequest,
-    DescribeRequest,
-    ExplainRequest,
-    JobFilters,
-    OfferFilters,
-    options,
-)
+from gpuwise.request.about import options
+from gpuwise.request.measuring import MeasureRequest, RunsRequest
+from gpuwise.request.types import DataRequest, DescribeRequest, ExplainRequest, JobFilters, OfferFilters, RankRequest
 
 
 def refuse_contradictions(request: object) -> None:
@@ -24,13 +19,24 @@ def refuse_contradictions(request: object) -> None:
         _refuse_no_offer(request)
     if isinstance(request, JobFilters):
         _refuse_no_tax(request)
+    if isinstance(request, RankRequest) and not (request.workloads or request.measured):
+        what = next(option for option in options(RankRequest).values() if option.field == "workloads")
+        raise InvalidInput(
+            Message("{what} is missing: {help}", what=what.spelled, help=what.help),
+            Message("Give it, for example: {example}", example=what.example),
+        )
     if isinstance(request, ExplainRequest) and request.offer and request.on:
         raise InvalidInput(Message("--offer and --on exclude each other: one names an offer, the other a GPU."), ONE)
     if isinstance(request, DescribeRequest) and request.tokens and request.input_size != _USUAL_SIDE:
         raise InvalidInput(Message("--tokens and --input-size exclude each other: a sequence, or an image."), ONE)
     if isinstance(request, DataRequest):
         _refuse_wrong_names(request)
-        _refuse_unused(request)
+        _refuse_unused(request, "data", USED_BY)
+    if isinstance(request, MeasureRequest):
+        _refuse_no_job(request)
+    if isinstance(request, RunsRequest):
+        _refuse_wrong_runs(request)
+        _refuse_unused(request, "runs", USED_BY_RUNS)
 
 
 _RANGE = re.compile(r"[^.:]*\.\.[^.:]*|[0-9]{1,3}|[0-9.]+\s*[MGT]i?B", re.I)
@@ -134,12 +140,72 @@ USED_BY = {
 """Which options each action of `data` looks at. An option that changes nothing is refused rather than ignored."""
 
 
-def _refuse_unused(request: DataRequest) -> None:
-    for option in options(DataRequest).values():
+USED_BY_RUNS = {
+    "list": frozenset(("workload", "limit")),
+    "show": frozenset[str](),
+    "compare": frozenset[str](),
+}
+"""The same for `runs`."""
+
+
+def _refuse_unused(request: DataRequest | RunsRequest, verb: str, used_by: Mapping[str, frozenset[str]]) -> None:
+    for option in options(type(request)).values():
         said = not option.positional and getattr(request, option.field) != option.default
-        if said and option.field not in USED_BY[request.action]:
-            uses = ", ".join(f"data {action}" for action, used in USED_BY.items() if option.field in used)
+        if said and option.field not in used_by[request.action]:
+            uses = ", ".join(f"{verb} {action}" for action, used in used_by.items() if option.field in used)
             raise InvalidInput(
-                Message("{option} has no meaning with data {action}.", option=option.spelled, action=request.action),
+                Message(
+                    "{option} has no meaning with {verb} {action}.",
+                    option=option.spelled,
+                    verb=verb,
+                    action=request.action,
+                ),
                 Message("It is for: {actions}.", actions=uses),
             )
+
+
+_MEASURED_ALIKE = frozenset(("workload", "command", "resume", "data", "steps", "until_s", "stall_s"))
+"""What every way of measuring understands."""
+OF_A_PROGRAM = _MEASURED_ALIKE | {"samples_per_step"}
+OF_A_RESUMED_RUN = _MEASURED_ALIKE - {"data"} | {"epochs", "target_fraction", "patience"}
+
+
+def _refuse_no_job(request: MeasureRequest) -> None:
+    """One of three is measured: reference training, a program, or the rest of an interrupted run."""
+    given = [what for what in ("workload", "command", "resume") if getattr(request, what)]
+    if len(given) != 1:
+        what = Message("WORKLOAD or -- COMMAND is missing.") if not given else Message(
+            "measure takes a workload, a program or --resume: one of them."
+        )  # fmt: skip
+        raise InvalidInput(what, Message("For example: gpuwise measure painter-light, or -- python train.py"))
+    if request.command:
+        _refuse_foreign(request, OF_A_PROGRAM, Message("your own program"))
+    elif request.resume:
+        _refuse_foreign(request, OF_A_RESUMED_RUN, Message("a resumed run, which goes on as it was begun"))
+    elif request.samples_per_step is not None:
+        raise InvalidInput(
+            Message("--samples-per-step is for your own program: reference training knows its batch."),
+            Message("Use --batch."),
+        )
+
+
+def _refuse_foreign(request: MeasureRequest, used: frozenset[str], what: Message) -> None:
+    for option in options(MeasureRequest).values():
+        if option.field not in used and getattr(request, option.field) != option.default:
+            raise InvalidInput(
+                Message("{option} has no meaning for {what}.", option=option.spelled, what=what),
+                Message("Leave it out."),
+            )
+
+
+_RUNS = {"list": (0, 0, "gpuwise runs list"), "show": (1, 1, "gpuwise runs show 12"),
+         "compare": (2, 2, "gpuwise runs compare 11 12")}  # fmt: skip
+
+
+def _refuse_wrong_runs(request: RunsRequest) -> None:
+    least, most, example = _RUNS[request.action]
+    if not least <= len(request.names) <= most:
+        raise InvalidInput(
+            Message("runs {action} takes {n} of: RUN.", action=request.action, n=least),
+            Message("For example: {example}", example=example),
+        )

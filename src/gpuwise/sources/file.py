@@ -28,7 +28,7 @@ from gpuwise.sources.document import CONTROL, Document, Keys, build, only, path_
 from gpuwise.sources.offered import Offered, nearest
 from gpuwise.store.delimited import Table, controls_note
 from gpuwise.store.tables import from_table, read_offers
-from gpuwise.units import Fraction, Hours, UsdPerHour
+from gpuwise.units import Fraction, Hours, Seconds, UsdPerHour
 from gpuwise.workloads import FAMILIES
 
 MEASUREMENT_SCHEMA = 1
@@ -310,12 +310,47 @@ def _plain(item: Field[Any]) -> Any:
     return field(default=item.default, default_factory=item.default_factory)
 
 
-def measurement(path: Path, facts: Facts) -> Measurement:
-    """A recorded run as `measure` writes it; keys that end in _reason say why another one is null, and are not read."""
+def preparation_s(path: Path) -> Seconds:
+    """How long a machine takes until its first step, of the file that `check --out` wrote there."""
     document = read_json(path)
     data = document.data
+    if not isinstance(data, dict) or data.get("kind") != "check":
+        raise document.error((), Message('is no checked machine: its "kind" is not "check"'))
+    if data.get("ready") == "not ready":
+        raise document.error(("ready",), Message("is not ready: mend first what is missing there"))
+    seconds = data.get("preparation_s")
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds < 0:
+        why = (data.get("reasons") or {}).get("preparation_s", "not measured")
+        raise document.error(
+            ("preparation_s",), Message("is not known ({why})", why=why), Message("State it: --prepare 20min")
+        )
+    return float(seconds)
+
+
+def measurement(path: Path, facts: Facts) -> Measurement:
+    """The run in a file: as `measure --out` or `measure --json` wrote it, or the measurement alone."""
+    return measured(read_json(path), facts)
+
+
+def _inner(document: Document) -> Any:
+    """The measurement inside a record of a run, or inside the answer that holds the record."""
+    data = document.data
+    if isinstance(data, dict) and isinstance(data.get("result"), dict):
+        data = data["result"].get("record")
+    if not isinstance(data, dict) or data.get("kind") != "run":
+        return data
+    if data.get("measurement") is None:
+        reasons = data.get("reasons") or {}
+        why = data.get("measurement_reason") or reasons.get("measurement") or data.get("failure") or "it saw no steps"
+        raise document.error((), Message("holds nothing to predict from ({why})", why=why), Message("Measure again."))
+    return data["measurement"]
+
+
+def measured(document: Document, facts: Facts) -> Measurement:
+    """A recorded run; keys that end in _reason say why another one is null, and are not read."""
+    data = _inner(document)
     if not isinstance(data, dict) or data.get("kind") != "measurement":
-        raise document.error((), Message('is no measured run: its "kind" is not "measurement"'))
+        raise document.error((), Message('is no measured run: its "kind" is not "measurement" or "run"'))
     if data.get("schema") != MEASUREMENT_SCHEMA:
         what = Message("is {schema}; this gpuwise reads {known}", schema=data.get("schema"), known=MEASUREMENT_SCHEMA)
         raise document.error(("schema",), what, Message("Update gpuwise, or measure again."))

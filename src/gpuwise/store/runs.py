@@ -102,6 +102,12 @@ class Store:
         assert key is not None
         return int(key[0])
 
+    def replace(self, id: int, run: Run) -> None:  # noqa: A002 - the column's name
+        """Put a newer state of a run in the place of the one with this id. ValueError as for `put`."""
+        payload = json.dumps(run.payload, allow_nan=False, ensure_ascii=False)
+        with self._transaction() as connection:
+            connection.execute(_RUNS.update().where(_RUNS.c.id == id).values(payload_json=payload))
+
     def get(self, id: int) -> Run:  # noqa: A002 - the column's name
         """The run with this id; UnknownName if there is none."""
         with self._transaction() as connection:
@@ -109,7 +115,7 @@ class Store:
         if row is None:
             raise UnknownName(
                 Message("There is no run {id} in {place}.", id=id, place=self.place),
-                Message("List the runs that were kept, and take an id from there."),
+                Message("List the runs that were kept: gpuwise runs list"),
             )
         return _run(row)
 

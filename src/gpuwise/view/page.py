@@ -188,12 +188,14 @@ def word(text: str | None) -> Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A picture of a table's figures. spec: Vega-Lite, without colours or sizes. alt: the same in one sentence."""
+    """A picture of a table's figures. spec: Vega-Lite, without colours or sizes. alt: the same in one sentence.
+    flat: a few bars or one line need less height than a cloud of points."""
 
     title: str
     alt: str
     spec: Mapping[str, Any]
     note: str = ""
+    flat: bool = False
 
 
 Block = Text | Caution | Facts | Table | Chart

@@ -88,6 +88,118 @@ UNITS = {"h": N_("h"), "month": N_("month")}
 """What a line of a bill is counted in."""
 
 
+STAGES = {
+    "wait": N_("wait for data"),
+    "read": N_("read"),
+    "decode": N_("decode"),
+    "augment": N_("augment"),
+    "copy": N_("copy to device"),
+    "forward": N_("forward"),
+    "backward": N_("backward"),
+    "all_reduce": N_("all-reduce"),
+    "optimizer": N_("optimizer"),
+    "rest": N_("the rest"),
+}
+"""Parts of a training step, in the order in which they happen."""
+
+VERDICTS = {
+    "input-bound": N_("input-bound"),
+    "host-bound": N_("host-bound"),
+    "copy-bound": N_("copy-bound"),
+    "compute-bound": N_("compute-bound"),
+    "memory-bound": N_("memory-bound"),
+    "communication-bound": N_("communication-bound"),
+    "storage-bound": N_("storage-bound"),
+    "throttled": N_("throttled"),
+    "unknown": N_("unknown"),
+}
+"""What holds a run back."""
+
+ENDINGS = {
+    "steps": N_("the steps asked for were done"),
+    "minutes": N_("the time asked for was over"),
+    "epochs": N_("the epochs asked for were done"),
+    "target": N_("the accuracy asked for was reached"),
+    "patience": N_("accuracy stopped growing"),
+    "precise": N_("the interval was narrow enough"),
+    "program ended": N_("the program ended"),
+    "interrupted": N_("interrupted"),
+    "killed": N_("killed by the system or by somebody"),
+    "stalled": N_("no step for too long"),
+    "out of memory": N_("out of memory"),
+    "loss not finite": N_("the loss was no longer a number"),
+    "disk full": N_("the disk was full"),
+    "data": N_("the data could not be used"),
+    "failed": N_("failed"),
+}
+"""Why a run ended."""
+
+THROTTLES = {
+    "heat": N_("too hot"),
+    "power": N_("power limit"),
+    "power brake": N_("the power supply asked for it"),
+    "hardware": N_("by the hardware, cause not told"),
+    "sync": N_("held to the clock of others"),
+    "clocks set": N_("clocks set by a person"),
+}
+"""Why a device slows down."""
+
+
+READINESS = {
+    "ready": N_("Ready"),
+    "ready for CPU only": N_("Ready for the CPU only"),
+    "not ready": N_("Not ready"),
+}
+STATES = {
+    "ok": N_("ok"),
+    "absent": N_("absent, not needed"),
+    "missing": N_("missing"),
+    "broken": N_("does not work"),
+    "unknown": N_("unknown"),
+}
+"""What `check` finds of a thing."""
+
+PROBES = {
+    "jpeg decode": N_("JPEG decoding"),
+    "disk in order": N_("disk, read in order"),
+    "disk at random": N_("disk, 64 KiB at random"),
+    "disk at random, 16 readers": N_("disk, 64 KiB at random, 16 readers"),
+    "all-reduce 1 MiB": N_("all-reduce of 1 MiB, bus bandwidth"),
+    "all-reduce 85 MB": N_("all-reduce of 85 MB, bus bandwidth"),
+    "memory copy": N_("memory copy"),
+    "host to device, pinned": N_("host to device, pinned memory"),
+    "host to device, pageable": N_("host to device, pageable memory"),
+}
+
+
+def readiness(name: str) -> str:
+    return _(READINESS.get(name, name))
+
+
+def state(name: str) -> str:
+    return _(STATES.get(name, name))
+
+
+def probe(name: str) -> str:
+    return _(PROBES.get(name, name))
+
+
+def verdict(name: str) -> str:
+    return _(VERDICTS.get(name, name))
+
+
+def stage(name: str) -> str:
+    return _(STAGES.get(name, name.replace("_", " ")))
+
+
+def ending(name: str) -> str:
+    return _(ENDINGS.get(name, name))
+
+
+def throttle(name: str) -> str:
+    return _(THROTTLES.get(name, name))
+
+
 def field(name: str) -> str:
     return _(FIELDS.get(name, name.replace("_", " ")))
 

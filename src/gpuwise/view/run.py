@@ -1,0 +1,431 @@
+"""The page of a measured run: the verdict first, then what it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gpuwise.estimate import Interval
+from gpuwise.locale import _, words
+from gpuwise.measure.record import DeviceLoad, Epoch, Gauge, LoaderTimes, Rank, Record, Stages
+from gpuwise.measure.verdict import Finding, Judgement
+from gpuwise.view import figures
+from gpuwise.view.chart import SCHEMA
+from gpuwise.view.page import (
+    Block,
+    Caution,
+    Cell,
+    Chart,
+    Fact,
+    Facts,
+    Made,
+    Page,
+    Table,
+    Text,
+    column,
+    tabulate,
+    word,
+)
+from gpuwise.view.vocabulary import ending, stage, throttle
+
+MS = 1000.0
+MOST_EPOCHS = 30
+"""Rows of the table of epochs; of a longer run the first and the last are shown."""
+
+
+def run_page(record: Record, judgement: Judgement, number: int | None = None) -> Page:
+    """The answer to `measure` and `runs show`. number: of the run in the store."""
+    return Page(
+        title=_("How fast does {workload} train here?").format(workload=record.setup.workload),
+        blocks=tuple(_blocks(record, judgement)),
+        foot=_foot(record, number),
+    )
+
+
+def _blocks(record: Record, judgement: Judgement) -> Iterator[Block]:
+    yield Text(text=words(judgement.sentence), role="answer")
+    if record.failure:
+        yield Caution(text=record.failure)
+    yield from (Caution(text=words(caution)) for caution in judgement.cautions)
+    yield Facts(title=_("The verdict"), facts=tuple(_verdict(judgement)))
+    yield Facts(title=_("Speed"), facts=tuple(_speed(record)))
+    rows = stage_rows(record)
+    if rows:
+        yield _stage_chart(record, rows)
+        yield _stage_table(record, rows)
+    if judgement.findings:
+        yield _findings(judgement.findings)
+    yield from _filled(_("What the parts can do alone"), _limits(record))
+    if record.epochs:
+        yield _epochs(record.epochs)
+    if len(record.ranks) > 1:
+        yield _ranks(record)
+    yield from _filled(_("Devices"), (f for load in record.device_loads for f in _load(record, load)))
+    yield from _filled(_("Host"), _host(record))
+    yield Facts(title=_("How it ran"), facts=tuple(_setup(record)))
+
+
+def _filled(title: str, facts: Iterable[Fact]) -> Iterator[Facts]:
+    found = tuple(facts)
+    if found:
+        yield Facts(title=title, facts=found)
+
+
+def _foot(record: Record, number: int | None) -> str:
+    kept = _("Run {n}, measured {when}.") if number is not None else _("Measured {when}, not kept.")
+    return kept.format(n=number, when=record.created_utc.replace("T", " ").partition(".")[0].removesuffix("Z") + " UTC")
+
+
+def _verdict(judgement: Judgement) -> Iterator[Fact]:
+    yield from (Fact(label=_("Evidence"), text=words(e)) for e in judgement.evidence)
+    if judgement.gain:
+        text = _("up to {factor} times as fast").format(factor=f"{judgement.gain.factor:.2f}")
+        yield Fact(label=_("Largest possible gain"), text=text, why=words(judgement.gain.assumes))
+    if judgement.fix:
+        yield Fact(label=_("What to do"), text=words(judgement.fix))
+
+
+# ---- speed ----
+
+
+def _speed(record: Record) -> Iterator[Fact]:
+    pace, setup = record.pace, record.setup
+    if pace is None:
+        yield Fact(label=_("Throughput"), text=_("unknown"), why=_reason(record.reasons, "pace"))
+        return
+    if pace.samples_per_s is None:
+        yield Fact(label=_("Throughput"), text=_("unknown"), why=_reason(pace.reasons, "samples_per_s"))
+    else:
+        text = _("{speed} samples a second").format(speed=interval(pace.samples_per_s))
+        each = pace.samples_per_s.value / setup.processes
+        why = _("of all {n} processes; {each} each").format(n=setup.processes, each=figures.number(each))
+        yield Fact(label=_("Throughput"), text=text, why=why if setup.processes > 1 else "")
+    if pace.tokens_per_s is not None:
+        yield Fact(
+            label=_("Tokens"), text=_("{n} a second of all processes").format(n=figures.number(pace.tokens_per_s))
+        )
+    yield Fact(label=_("Step"), text=_("{step} ms").format(step=interval(pace.step_s, MS)), why=_step_note(record))
+    yield from _beside(record)
+    work = record.work
+    if work and work.flops_per_step and work.peak_tflops:
+        mfu = work.flops_per_step / (pace.step_s.value * work.peak_tflops * 1e12)
+        convention = _("2 × MAC, forward and backward, without recomputation; against {peak} TFLOPS: {source}")
+        why = convention.format(peak=figures.number(work.peak_tflops), source=work.peak_source or _("unknown"))
+        yield Fact(label=_("MFU"), text=figures.percent(mfu), why=why)
+
+
+def _step_note(record: Record) -> str:
+    pace = record.pace
+    assert pace is not None
+    parts = [
+        _("{n} steps counted, {warm} of warm-up left out").format(n=figures.count(pace.steps), warm=pace.warm_up),
+        _("single steps from {low} to {high} ms, median {median}").format(
+            low=figures.number(MS * pace.minimum_s),
+            high=figures.number(MS * pace.maximum_s),
+            median=figures.number(MS * pace.median_s),
+        ),
+    ]
+    if pace.micro_batches > 1:
+        parts.insert(0, _("one optimizer step = {n:g} micro-batches").format(n=pace.micro_batches))
+    return "; ".join(parts)
+
+
+def _beside(record: Record) -> Iterator[Fact]:
+    """What takes time beside the steady steps."""
+    pace = record.pace
+    assert pace is not None
+    if pace.start_s > 0:
+        yield Fact(label=_("Start"), text=seconds(pace.start_s), why=_("once a run, beyond the steady step"))
+    if pace.recompiles:
+        text = _("{n}, {time} together").format(n=pace.recompiles, time=seconds(pace.recompile_s))
+        yield Fact(label=_("Recompilations"), text=text)
+    if pace.validation_s is not None:
+        every = figures.count(pace.validation_every) if pace.validation_every else _("unknown")
+        text = _("{time} every {n} steps").format(time=seconds(pace.validation_s), n=every)
+        yield Fact(label=_("Validation"), text=text)
+    if pace.shift is not None:
+        text = _("{before} ms a step, {after} ms from step {at} on").format(
+            before=figures.number(MS * pace.shift.before_s),
+            after=figures.number(MS * pace.shift.after_s),
+            at=figures.count(pace.shift.at),
+        )
+        yield Fact(label=_("Change of speed"), text=text, why=_("the later speed counts"))
+    if record.overhead_fraction is not None:
+        yield Fact(
+            label=_("Cost of measuring"),
+            text=f"{100 * record.overhead_fraction:.2f} %",
+            why=record.overhead_method or "",
+        )
+
+
+def interval(given: Interval, scale: float = 1.0) -> str:
+    """A figure with its 80 % interval: 14.2 (13.9 to 14.5); without one where rounding makes the ends one."""
+    shown, ends = figures.rounded(given, 1 / scale)
+    return _("{value} ({low} to {high})").format(value=shown, low=ends[0], high=ends[1]) if ends else shown
+
+
+def seconds(value: float) -> str:
+    """0.45 s, 12.3 s, 4 min."""
+    return _("{n} s").format(n=figures.number(value)) if value < 100 else figures.duration(value)
+
+
+def _reason(reasons: Mapping[str, str], name: str) -> str:
+    return words(reasons[name]) if name in reasons else _("not seen in this run")
+
+
+# ---- stages ----
+
+STAGES = ("wait", "copy", "forward", "backward", "all_reduce", "optimizer", "rest")
+PARTS = ("read", "decode", "augment")
+
+
+def stage_rows(record: Record) -> list[tuple[str, float]]:
+    """Stage -> mean seconds a step, of the stages that were seen, in the order in which they happen."""
+    stages = record.stages
+    found = [(name, getattr(stages, f"{name}_s")) for name in STAGES] if stages else []
+    return [(name, value) for name, value in found if value is not None]
+
+
+def _stage_chart(record: Record, rows: list[tuple[str, float]]) -> Chart:
+    shown = [
+        {"stage": stage(name), "ms": MS * value, "text": f"{figures.number(MS * value)} ms"} for name, value in rows
+    ]
+    order = [stage(name) for name, _value in rows]
+    bar = {
+        "mark": {"type": "bar"},
+        "encoding": {"tooltip": [{"field": "stage", "title": _("Stage")}, {"field": "text", "title": _("Time")}]},
+    }
+    label = {
+        "mark": {"type": "text", "align": "left", "dx": 5, "aria": False},
+        "encoding": {"text": {"field": "text"}, "color": {"value": "currentColor"}},
+    }
+    axis = {"field": "ms", "type": "quantitative", "title": _("Milliseconds a step"), "axis": {"format": "~g"}}
+    spec = {
+        "$schema": SCHEMA,
+        "data": {"values": shown},
+        "encoding": {"y": {"field": "stage", "type": "nominal", "title": None, "sort": order}, "x": axis},
+        "layer": [bar, label],
+    }
+    alt = _("Bars: {stages}.").format(stages=", ".join(f"{one['stage']} {one['text']}" for one in shown))
+    return Chart(title=_("Where a step goes"), alt=alt, spec=spec, flat=True)
+
+
+def _stage_table(record: Record, rows: list[tuple[str, float]]) -> Table:
+    total = record.pace.step_s.value if record.pace else sum(value for _name, value in rows)
+    columns: list[Made[tuple[str, float]]] = [
+        column("stage", _("Stage"), lambda row: word(stage(row[0]))),
+        column("ms", _("Time"), lambda row: _milliseconds(row[1]), kind="number", unit=_("ms a step")),
+        column("fraction", _("Share"), lambda row: _share(row[1], total), kind="number"),
+        column("parts", _("Of which"), lambda row: word(_parts(record, row[0])), rank=1),
+    ]
+    return tabulate(_("Stages"), columns, rows, notes=_stage_notes(record.stages))
+
+
+def _milliseconds(value: float) -> Cell:
+    return Cell(shown=figures.number(MS * value), value=MS * value)
+
+
+def _share(value: float, total: float) -> Cell:
+    return Cell(shown=figures.percent(value / total), value=value / total) if total > 0 else word("")
+
+
+def _parts(record: Record, name: str) -> str:
+    """What the loader does for a sample, beside the wait for it; what the program waits for, beside the rest."""
+    if name == "wait" and record.loader is not None:
+        return loader_text(record.loader)
+    stages = record.stages
+    if name == "rest" and stages and stages.sync_s:
+        text = _("waits for the device that the program asks for: {ms} ms, {n:.1f} a step")
+        return text.format(ms=figures.number(MS * stages.sync_s), n=stages.syncs or 0)
+    return ""
+
+
+def loader_text(loader: LoaderTimes) -> str:
+    """Milliseconds of one sample in the loader, by part."""
+    named = [(stage(part), getattr(loader, f"{part}_s")) for part in PARTS]
+    seen = [f"{name} {figures.number(MS * value)}" for name, value in named if value is not None]
+    if not seen and loader.fetch_s is not None:
+        seen = [_("all of it {ms}").format(ms=figures.number(MS * loader.fetch_s))]
+    return _("{parts} ms a sample in the loader").format(parts=", ".join(seen)) if seen else ""
+
+
+def _stage_notes(stages: Stages | None) -> Iterator[str]:
+    if stages is not None:
+        if stages.launch_only:
+            yield _("Forward and backward are times of launching work, not of the device doing it.")
+        yield from (f"{stage(name.removesuffix('_s'))}: {words(why)}" for name, why in stages.reasons.items())
+
+
+# ---- findings, limits, epochs, ranks ----
+
+
+def _findings(findings: Iterable[Finding]) -> Table:
+    columns: list[Made[Finding]] = [
+        column("cause", _("Finding"), lambda f: word(_(f.cause))),
+        column("fraction", _("Share of the step"), _finding_share, kind="number"),
+        column("evidence", _("Evidence"), lambda f: word(words(f.message))),
+        column("fix", _("What to do"), lambda f: word(words(f.fix) if f.fix else ""), rank=1),
+    ]
+    return tabulate(_("Findings"), columns, list(findings))
+
+
+def _finding_share(finding: Finding) -> Cell:
+    share = finding.share_fraction
+    return Cell(shown=figures.percent(share), value=share) if share is not None else word("")
+
+
+def _limits(record: Record) -> Iterator[Fact]:
+    limits = record.limits
+    named = (
+        ("feed_per_s", _("Feed"), _("the loader alone, nothing trained"), limits.feed_per_s),
+        ("device_per_s", _("Device"), _("training on batches that are there already"), limits.device_per_s),
+    )
+    for name, label, why, speed in named:
+        if speed is not None:
+            text = _("{speed} samples a second").format(speed=interval(speed))
+            yield Fact(label=label, text=text, why=why)
+        elif name in limits.reasons:
+            yield Fact(label=label, text=_("unknown"), why=words(limits.reasons[name]))
+    if limits.devices_fed is not None:
+        text = _("{n} such devices").format(n=figures.number(limits.devices_fed))
+        yield Fact(label=_("This host could feed"), text=text, why=_("feed / device"))
+
+
+def _epochs(epochs: tuple[Epoch, ...]) -> Table:
+    columns: list[Made[Epoch]] = [
+        column("number", _("Epoch"), lambda e: Cell(shown=str(e.number), value=e.number), kind="number"),
+        column("loss", _("Loss"), lambda e: Cell(shown=f"{e.loss:.4f}", value=e.loss), kind="number"),
+        column("accuracy_fraction", _("Accuracy"), _accuracy, kind="number"),
+        column("train_s", _("Training"), lambda e: Cell(shown=figures.number(e.train_s), value=e.train_s),
+               kind="number", unit=_("s")),
+        column("validation_s", _("Validation"), lambda e: _seconds(e.validation_s), kind="number", unit=_("s"), rank=1),
+    ]  # fmt: skip
+    half = MOST_EPOCHS // 2
+    shown = epochs if len(epochs) <= MOST_EPOCHS else (*epochs[:half], *epochs[-half:])
+    left = len(epochs) - len(shown)
+    notes = [_("{n} epochs between are not shown.").format(n=left)] if left else []
+    return tabulate(_("Epochs"), columns, shown, notes=notes)
+
+
+def _accuracy(epoch: Epoch) -> Cell:
+    if epoch.accuracy_fraction is None:
+        return Cell(shown=_("unknown"), title=_("nothing was held out"))
+    counted = f"{epoch.correct} / {epoch.validated}" if epoch.correct is not None else ""
+    return Cell(
+        shown=f"{100 * epoch.accuracy_fraction:.1f} %", value=epoch.accuracy_fraction, note=counted, title=counted
+    )
+
+
+def _seconds(value: float | None) -> Cell:
+    return word("") if value is None else Cell(shown=figures.number(value), value=value)
+
+
+def _ranks(record: Record) -> Table:
+    def time(value: float | None) -> Cell:
+        return Cell(shown=_("unknown"), title=_("not seen")) if value is None else _milliseconds(value)
+
+    unit = _("ms a step")
+    columns: list[Made[Rank]] = [
+        column("rank", _("Rank"), lambda r: Cell(shown=str(r.rank), value=r.rank), kind="number"),
+        column("host", _("Host"), lambda r: word(r.host), rank=1),
+        column("compute_ms", _("Own work"), lambda r: time(r.compute_s), kind="number", unit=unit),
+        column("all_reduce_ms", _("Wait for the others"), lambda r: time(r.all_reduce_s), kind="number", unit=unit),
+    ]
+    return tabulate(_("Processes"), columns, record.ranks)
+
+
+# ---- devices, host, setup ----
+
+
+def _load(record: Record, load: DeviceLoad) -> Iterator[Fact]:
+    device = next((d for d in record.devices if d.index == load.index), None)
+    name = device.name if device else _("device {n}").format(n=load.index)
+    limit = device.power_limit_w if device else None
+    text = _("{gauge} W") + (_(" of {limit} W").format(limit=figures.number(limit)) if limit else "")
+    yield from _gauged(f"{name}: " + _("power"), load.power_w, text)
+    yield from _gauged(f"{name}: " + _("clock"), load.clock_mhz, _("{gauge} MHz"))
+    yield from _gauged(f"{name}: " + _("temperature"), load.temperature_c, _("{gauge} °C"))
+    busy = _("share of the time in which any kernel ran: not how much of the chip worked")
+    yield from _gauged(f"{name}: " + _("busy"), load.busy_fraction, _("{gauge} %"), 100, busy)
+    if load.energy_j is not None:
+        how = _("{source}, sampled every {s} s").format(source=_(load.energy_source), s=_number(load.interval_s))
+        yield Fact(label=f"{name}: " + _("energy"), text=_("{j} J").format(j=figures.number(load.energy_j)), why=how)
+    if load.allocated_gib is not None:
+        text = _("{gib} GiB at most").format(gib=figures.number(load.allocated_gib))
+        yield Fact(label=f"{name}: " + _("memory"), text=text, why=_("allocated by the framework"))
+    for reason, share in load.throttled.items():
+        yield Fact(label=f"{name}: " + _("slowed down"), text=figures.percent(share), why=throttle(reason))
+    for what, why in load.reasons.items():
+        yield Fact(label=f"{name}: {what.replace('_', ' ')}", text=_("unknown"), why=words(why))
+
+
+def _gauged(label: str, gauge: Gauge | None, text: str, scale: float = 1.0, why: str = "") -> Iterator[Fact]:
+    if gauge is not None:
+        mean, low, high = (figures.number(scale * x) for x in (gauge.mean, gauge.minimum, gauge.maximum))
+        shown = mean if low == high else _("{mean} (from {low} to {high})").format(mean=mean, low=low, high=high)
+        yield Fact(label=label, text=text.format(gauge=shown), why=why)
+
+
+def _number(value: float | None) -> str:
+    return _("unknown") if value is None else figures.number(value)
+
+
+def _host(record: Record) -> Iterator[Fact]:
+    cpus, load = record.host.cpus, record.host_load
+    rules = ", ".join(f"{rule} {figures.exact_number(n)}" for rule, n in cpus.rules.items())
+    allowed = _("{allowed} of {host} allowed").format(
+        allowed=figures.exact_number(cpus.allowed), host=figures.count(cpus.host)
+    )
+    yield Fact(label=_("CPUs"), text=allowed, why="; ".join(filter(None, (cpus.model, rules))))
+    if load is not None:
+        yield from _gauged(_("CPU of the job"), load.job_fraction, _("{gauge} % of the allowed"), 100)
+        yield from _gauged(_("CPU of others"), load.others_fraction, _("{gauge} % of the allowed"), 100)
+        if load.peak_gib is not None:
+            yield Fact(label=_("Memory of the job"), text=_("{n} GiB at most").format(n=figures.number(load.peak_gib)))
+        if load.energy_j is not None:
+            text = _("{j} J").format(j=figures.number(load.energy_j))
+            yield Fact(label=_("Energy of the CPU"), text=text, why=_(load.energy_source))
+        elif "energy_j" in load.reasons:
+            yield Fact(label=_("Energy of the CPU"), text=_("unknown"), why=words(load.reasons["energy_j"]))
+
+
+def _setup(record: Record) -> Iterator[Fact]:
+    setup = record.setup
+    if setup.command:
+        yield Fact(label=_("Program"), text=" ".join(setup.command))
+    if record.ending:
+        wall = seconds(record.wall_s) if record.wall_s is not None else _("unknown")
+        yield Fact(label=_("Ended"), text=ending(record.ending), why=_("after {time}").format(time=wall))
+    if record.sessions > 1:
+        yield Fact(label=_("Sessions"), text=str(record.sessions), why=_("resumed; no step is counted twice"))
+    for label, value in _choices(record):
+        if value not in (None, ""):
+            yield Fact(label=label, text=str(value))
+    for reason, n in record.skipped.items():
+        yield Fact(label=_("Left out of the data"), text=figures.count(n), why=reason)
+    versions = ", ".join(f"{name} {version}" for name, version in setup.software.items())
+    yield Fact(label=_("Versions"), text=versions or _("unknown"), why="" if versions else _("not seen in this run"))
+
+
+def _choices(record: Record) -> Iterator[tuple[str, object]]:
+    setup = record.setup
+    devices = ", ".join(dict.fromkeys(d.name for d in record.devices))
+    yield _("Device"), f"{setup.processes} × {devices}" if devices and setup.processes > 1 else devices
+    yield _("Model"), setup.model
+    yield _("Data"), setup.data
+    yield _("Batch per device"), setup.batch_per_accelerator
+    yield _("Image"), _("{n} px").format(n=setup.image_size) if setup.image_size else None
+    yield _("Precision"), setup.precision
+    yield _("Memory format"), setup.memory_format
+    yield _("Compiled"), None if setup.compiled is None else _("yes") if setup.compiled else _("no")
+    yield _("Optimizer"), setup.optimizer
+    yield _("Feed"), _feed(record)
+    yield _("Workers"), setup.workers
+    yield _("Threads"), setup.threads
+    yield _("Seed"), setup.seed
+
+
+def _feed(record: Record) -> str | None:
+    setup = record.setup
+    if setup.feed is None:
+        return None
+    return _("{feed}, from re-encoded files").format(feed=setup.feed) if setup.cached else setup.feed
