@@ -91,3 +91,8 @@ def test_a_data_error_says_where():
     assert (error.file, error.row, error.column) == ("offers.csv", 7, "price")
     with pytest.raises(InvalidInput):
         raise error
+
+
+def test_a_share_is_written_with_a_space_before_the_sign_in_every_message():
+    assert str(Message("{share:.0%} of {what}", share=0.654, what="all")) == "65 % of all"
+    assert str(Message("{share:.1%}: {inner}", share=0.5, inner=Message("{n:.0%}", n=1))) == "50.0 %: 100 %"

@@ -15,7 +15,18 @@ that the pure core can speak without knowing the language of the reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from string import Formatter
+from typing import Any, ClassVar
+
+
+class _Shares(Formatter):
+    """Shares with a space before the sign, as the SI brochure (9th edition, 5.4.7) has it: {x:.0%} is 65 %."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        return f"{100 * value:{spec[:-1]}f} %" if spec.endswith("%") else str(super().format_field(value, spec))
+
+
+_SHARES = _Shares()
 
 
 class Message:
@@ -34,7 +45,8 @@ class Message:
     def text(self, translate: Callable[[str], str] = str) -> str:
         """The sentence in the language of `translate` (English without one)."""
         values = {k: v.text(translate) if isinstance(v, Message) else v for k, v in self.values.items()}
-        return translate(self.template).format_map(values)
+        template = translate(self.template)
+        return _SHARES.vformat(template, (), values) if "%}" in template else template.format_map(values)
 
     __str__ = text
 

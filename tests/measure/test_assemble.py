@@ -86,18 +86,12 @@ def test_sums_that_a_worker_repeats_count_once_and_workers_are_added():
     assert record.loader.augment_s == 0
 
 
-def test_parts_of_a_sample_are_means_of_those_that_were_split():
-    event = {
-        "event": "loader",
-        "worker": -1,
-        "samples": 100,
-        "fetch_ns": 10**9,
-        "decode_ns": 2 * 10**8,
-        "split_samples": 25,
-    }
-    record = assembled(event)
+def test_parts_of_a_sample_are_their_share_of_the_fetches_that_were_split():
+    """The first fetches, which were split, took twice as long as the others: half of them is decoding."""
+    split = {"split_samples": 25, "split_fetch_ns": 4 * 10**8, "decode_ns": 2 * 10**8}
+    record = assembled({"event": "loader", "worker": -1, "samples": 100, "fetch_ns": 10**9, **split})
     assert record.loader.fetch_s == pytest.approx(0.010)
-    assert record.loader.decode_s == pytest.approx(0.008)
+    assert record.loader.decode_s == pytest.approx(0.005)
 
 
 def test_an_epoch_that_was_done_again_counts_once():

@@ -143,8 +143,8 @@ def test_known_delays_come_out_within_5_per_cent_in_an_unmodified_script(runs):
     series = only(runs, "known")
     assert len(series.end_s) == 24
     for name, seconds in truth.items():
-        assert np.mean(getattr(series, f"{name}_s")) == pytest.approx(seconds / 25, rel=0.05)
-    assert series.backward_s.mean() < 0.002
+        assert np.median(getattr(series, f"{name}_s")) == pytest.approx(np.median(seconds), rel=0.05)
+    assert np.median(series.backward_s) < 0.002
 
 
 def test_what_the_optimizer_calls_is_not_counted_as_its_own_time(runs):
@@ -168,7 +168,7 @@ def test_reading_decoding_and_augmenting_are_told_apart_in_the_workers(runs):
     assert times is not None
     parts = (times.read_s, times.decode_s, times.augment_s)
     assert all(part is not None and part > 0 for part in parts)
-    assert sum(parts) < times.fetch_s * 1.5
+    assert sum(parts) < times.fetch_s
     assert times.read_s < times.decode_s
 
 

@@ -166,7 +166,7 @@ def test_uc_021_a_program_that_hangs_is_ended_with_what_was_measured_and_how_ful
     )  # fmt: skip
     assert (ran.record.status, ran.record.ending) == ("failed", "stalled")
     assert "no progress for" in (ran.record.failure or "")
-    assert ran.record.reasons["ending"] == "no progress for 1 s, shared memory 87% full"
+    assert ran.record.reasons["ending"] == "no progress for 1 s, shared memory 87 % full"
     assert ran.record.pace is not None
     assert ran.record.pace.steps >= 19
 

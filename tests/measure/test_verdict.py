@@ -82,7 +82,7 @@ def told(judgement: Judgement) -> str:
 def test_uc_002_what_measuring_costs_is_told_above_two_per_cent():
     stages = Stages(wait_s=0.0, forward_s=0.006, backward_s=0.013, operations=300)
     assert "measuring itself" not in told(judge(run(0.020, stages=stages, overhead_fraction=0.005)))
-    assert "measuring itself cost 115.0% of the time" in told(judge(run(0.043, stages=stages, overhead_fraction=1.15)))
+    assert "measuring itself cost 115.0 % of the time" in told(judge(run(0.043, stages=stages, overhead_fraction=1.15)))
 
 
 def test_uc_010_busy_devices_that_draw_little_power_wait_for_communication():
@@ -90,7 +90,7 @@ def test_uc_010_busy_devices_that_draw_little_power_wait_for_communication():
     found = judge(run(load=load, setup={"processes": 8}))
     assert (found.kind, found.cause) == ("communication-bound", "collective")
     assert str(found.sentence).startswith("Waiting on communication (likely)")
-    assert "100% busy at 22% of their power limit" in str(found.sentence)
+    assert "100 % busy at 22 % of their power limit" in str(found.sentence)
 
 
 def test_uc_010_one_busy_device_at_low_power_is_not_called_gpu_bound():
@@ -134,7 +134,7 @@ def test_uc_013_a_value_read_in_every_step_is_found_and_its_cost_told(device):
     stages = Stages(wait_s=0.0, sync_s=0.006, syncs=1.0, forward_s=0.001, backward_s=0.002, launch_only=True)
     found = judge(run(0.010, device=device, stages=stages, load={"busy_fraction": 0.9}))
     assert (found.kind, found.cause) == ("host-bound", "sync")
-    assert "60% of the step" in str(found.sentence)
+    assert "60 % of the step" in str(found.sentence)
     assert found.gain is not None
     assert found.gain.factor == pytest.approx(2.5)
     assert "every 50 steps" in str(found.fix)
@@ -156,7 +156,7 @@ def test_uc_001_launch_times_alone_give_no_verdict():
 def test_uc_014_two_workers_of_sixteen_leave_the_gpu_waiting():
     found = judge(run(0.333, stages=Stages(wait_s=0.217), setup={"workers": 2}))
     assert (found.kind, found.cause) == ("input-bound", "workers")
-    assert str(found.sentence).startswith("Input-bound, 65% of the step")
+    assert str(found.sentence).startswith("Input-bound, 65 % of the step")
     assert found.gain is not None
     assert found.gain.factor == pytest.approx(2.9, rel=0.02)
     assert str(found.gain.assumes) == "if data were free: 0.116 s a step"
@@ -215,7 +215,7 @@ def test_a_loader_that_spends_its_time_reading_is_bound_by_the_disk():
     loader = LoaderTimes(fetch_s=0.030, read_s=0.025, decode_s=0.004)
     found = judge(run(0.3, stages=Stages(wait_s=0.2), loader=loader, setup={"workers": 16}))
     assert (found.kind, found.cause) == ("storage-bound", "disk")
-    assert "83%" in str(found.sentence)
+    assert "83 %" in str(found.sentence)
 
 
 def test_uc_018_the_reason_for_few_cpus_is_told():
@@ -253,7 +253,7 @@ def test_a_quota_and_a_neighbour_are_told_apart():
     assert judge(quota).cause == "quota"
     assert judge(neighbour).cause == "neighbour"
     assert judge(resting).cause == "workers"
-    assert "other processes took 50% of the CPUs" in told(judge(resting))
+    assert "other processes took 50 % of the CPUs" in told(judge(resting))
 
 
 def test_a_neighbour_is_not_blamed_for_a_loader_that_sleeps():
@@ -309,7 +309,7 @@ def test_uc_021_a_hang_with_full_shared_memory_says_so_and_forecasts_nothing():
     )
     found = judge(record)
     assert found.cause == "shared memory"
-    assert str(found.sentence) == "Stopped: no progress for 300 s, shared memory was 87% full."
+    assert str(found.sentence) == "Stopped: no progress for 300 s, shared memory was 87 % full."
 
 
 def test_uc_022_more_memory_than_the_card_has_is_spilling():
@@ -396,7 +396,7 @@ def test_uc_033_copies_on_an_apple_gpu_are_operations_that_fell_back():
     apple = Device(index=0, name="M2", vendor="Apple", backend="mps", unified=True)
     found = judge(run(0.1, device=apple, stages=Stages(wait_s=0.0, copy_s=0.08)))
     assert (found.kind, found.cause) == ("copy-bound", "fallback")
-    assert "80% of the step is copying" in str(found.sentence)
+    assert "80 % of the step is copying" in str(found.sentence)
     assert "low confidence" in told(found)
 
 
@@ -429,7 +429,7 @@ def test_uc_038_the_straggler_is_named_with_its_efficiency():
     found = judge(run(0.18, ranks=tuple(of), stages=Stages(all_reduce_s=0.0), setup={"processes": 4}))
     assert (found.kind, found.cause) == ("communication-bound", "straggler")
     assert "rank 3" in str(found.sentence)
-    assert "56%" in str(found.sentence)
+    assert "56 %" in str(found.sentence)
 
 
 def test_uc_004_recompiles_that_take_most_of_the_window_lead():
@@ -442,7 +442,7 @@ def test_uc_004_recompiles_that_take_most_of_the_window_lead():
     )
     found = judge(run(pace=pace, load={"busy_fraction": 0.97}, stages=Stages(wait_s=0.001)))
     assert (found.kind, found.cause) == ("host-bound", "recompiles")
-    assert "3 recompiles, 113 s, 56% of the window" in str(found.sentence)
+    assert "3 recompiles, 113 s, 56 % of the window" in str(found.sentence)
     assert "dynamic shapes" in str(found.fix)
 
 
@@ -497,7 +497,7 @@ def test_thin_evidence_is_unknown_and_says_what_is_missing():
     assert unseen.kind == "unknown"
     spread = judge(run(0.1, device=CPU, stages=Stages(wait_s=0.005, forward_s=0.03, backward_s=0.02, rest_s=0.04)))
     assert spread.kind == "unknown"
-    assert "everything else 40%" in str(spread.sentence)
+    assert "everything else 40 %" in str(spread.sentence)
 
 
 def test_cautions_name_what_makes_the_figures_less_sure():
@@ -511,8 +511,8 @@ def test_cautions_name_what_makes_the_figures_less_sure():
         )
     )
     text = told(found)
-    assert "measuring itself cost 4.0%" in text
-    assert "other processes took 30% of the CPUs" in text
+    assert "measuring itself cost 4.0 %" in text
+    assert "other processes took 30 % of the CPUs" in text
     assert "the mean is between 0.07 and 0.13 s" in text
 
 

@@ -198,12 +198,15 @@ def _run(plan: Plan, request: MeasureRequest, shelf: Shelf, tell: Tell) -> Recor
         until=until,
         patience=session.Patience(stall_s=request.stall_s, first_stall_s=max(request.stall_s, FIRST_STALL_S)),
         attach=plan.job is None,
+        own_data=plan.data is not None,
         tell=tell,
         keep=lambda seen: shelf.keep(_named(seen, plan)),
     )
     return _named(record, plan)
 
 
+USUAL_SIDE = 224
+"""Pixels a side of an image in the built-in workloads: training at another size is another job, under another name."""
 FIRST_STALL_S = 900.0
 """Before the first step a program may import, compile, make paintings and re-encode images."""
 
@@ -214,6 +217,9 @@ def _named(record: Record, plan: Plan) -> Record:
     run = record.measurement
     if run is not None and run.device == "gpu" and found:
         run = replace(run, accelerator=found[0].accelerator or run.accelerator)
+    side = record.setup.image_size
+    if run is not None and plan.job is not None and side not in (None, USUAL_SIDE):
+        run = replace(run, workload=f"{plan.job.network}@{side}")
     folder = plan.folder.name if plan.job is not None else None
     return replace(record, devices=tuple(found), measurement=run, folder=folder)
 

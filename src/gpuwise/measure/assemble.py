@@ -241,13 +241,20 @@ def loader_times(marks: Marks) -> LoaderTimes | None:
     sums = _loader_sums(marks)
     if not sums.get("samples"):
         return None
-    split = sums.get("split_samples") or sums["samples"]
-    parts = {f"{name}_s": sums[f"{name}_ns"] * 1e-9 / split if f"{name}_ns" in sums else None for name in PARTS}
-    return LoaderTimes(
-        fetch_s=sums["fetch_ns"] * 1e-9 / sums["samples"] if "fetch_ns" in sums else None,
-        **parts,
-        reasons={name: CUSTOM for name, value in parts.items() if value is None},
-    )
+    fetch_s = sums["fetch_ns"] * 1e-9 / sums["samples"] if "fetch_ns" in sums else None
+    parts = {f"{name}_s": _part(sums, name, fetch_s) for name in PARTS}
+    reasons = {name: CUSTOM for name, value in parts.items() if value is None}
+    return LoaderTimes(fetch_s=fetch_s, **parts, reasons=reasons)
+
+
+def _part(sums: Mapping[str, float], name: str, fetch_s: Seconds | None) -> Seconds | None:
+    """The share of a part in the fetches that were split, of the mean fetch: parts stay within the whole."""
+    spent = sums.get(f"{name}_ns")
+    if spent is None:
+        return None
+    if fetch_s is not None and sums.get("split_fetch_ns"):
+        return fetch_s * spent / sums["split_fetch_ns"]
+    return spent * 1e-9 / (sums.get("split_samples") or sums["samples"])
 
 
 PARTS = ("read", "decode", "augment")
@@ -333,7 +340,7 @@ def _reasons(marks: Marks, pace: Pace | None) -> dict[str, str]:
     overhead = marks.told("overhead")
     if overhead and overhead[-1]["fraction"] - overhead[-1].get("error", 0.0) > MOST_OVERHEAD:
         said["overhead_fraction"] = (
-            f"watching cost {overhead[-1]['fraction']:.1%}: more than 1 %, times are that much long"
+            f"watching cost {100 * overhead[-1]['fraction']:.1f} %: more than 1 %, times are that much long"
         )
     if marks.redone:
         said["sessions"] = f"{marks.redone} steps after the last checkpoint were done again and count once"

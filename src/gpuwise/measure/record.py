@@ -277,13 +277,6 @@ class Limits:
     device_per_s: Interval | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def devices_fed(self) -> float | None:
-        """How many such devices this host could feed."""
-        if self.feed_per_s is None or self.device_per_s is None:
-            return None
-        return self.feed_per_s.value / self.device_per_s.value
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
@@ -363,3 +356,9 @@ class Record:
     measurement: Measurement | None = None
     folder: str | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def devices_fed(self) -> float | None:
+        """How many such devices this host could feed; None where the feed or the device was not measured alone."""
+        feed, device = self.limits.feed_per_s, self.limits.device_per_s
+        return None if feed is None or device is None else self.setup.processes * feed.value / device.value

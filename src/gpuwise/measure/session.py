@@ -335,7 +335,7 @@ class _Session:
         used = [s.shm_used_fraction for s in samples if s.shm_used_fraction is not None]
         full = used[-1] if used else self.host.shm_used_fraction
         last = f"no progress for {self.patience.stall_s:g} s"
-        return {"ending": last if full is None else f"{last}, shared memory {full:.0%} full"}
+        return {"ending": last if full is None else f"{last}, shared memory {100 * full:.0f} % full"}
 
     def _record(self, outcome: Outcome) -> Record:
         return assemble.record(

@@ -202,7 +202,7 @@ def _without_contradictions(cells: Mapping[str, Cell]) -> tuple[dict[str, Cell],
     if numbers.get("clock_mhz") == 0:
         notes["clock_mhz"] = "0 MHz: the device sleeps"
     if not 0 <= numbers.get("busy_fraction", 0) <= 1:
-        notes["busy_fraction"] = f"{numbers['busy_fraction']:.0%} of the time: dropped"
+        notes["busy_fraction"] = f"{100 * numbers['busy_fraction']:.0f} % of the time: dropped"
     notes |= {n: f"{v:g}: dropped" for n, v in numbers.items() if v < 0 and n != "temperature_c" and n not in notes}
     return {name: None if name in notes else value for name, value in cells.items()}, notes
 

@@ -285,8 +285,8 @@ def _limits(record: Record) -> Iterator[Fact]:
             yield Fact(label=label, text=text, why=why)
         elif name in limits.reasons:
             yield Fact(label=label, text=_("unknown"), why=words(limits.reasons[name]))
-    if limits.devices_fed is not None:
-        text = _("{n} such devices").format(n=figures.number(limits.devices_fed))
+    if record.devices_fed is not None:
+        text = _("{n} such devices").format(n=figures.number(record.devices_fed))
         yield Fact(label=_("This host could feed"), text=text, why=_("feed / device"))
 
 
