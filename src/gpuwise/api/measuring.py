@@ -75,7 +75,7 @@ def measure(request: MeasureRequest, *, today: date, tell: Tell) -> Measured:
     Raises InvalidInput before anything runs; what happens later is told by the record's `ending` and `failure`.
     """
     plan = _plan(request)
-    shelf = Shelf.of(tell)
+    shelf = Shelf.of(tell, request.resume)
     record = _run(plan, request, shelf, tell)
     return Measured(
         request=request,
@@ -111,17 +111,29 @@ def _program(request: MeasureRequest) -> Plan:
         command=request.command,
         setup=Setup(workload=named, command=request.command),
         folder=_new_folder(),
-        data=Path(request.data) if request.data else None,
+        data=_data(request),
     )
+
+
+def _data(request: MeasureRequest) -> Path | None:
+    if request.data is None:
+        return None
+    path = Path(request.data).expanduser()
+    if not path.exists():
+        raise InvalidInput(
+            Message("--data {path}: there is nothing.", path=request.data),
+            Message("Name a folder of images, or a CSV beside them."),
+        )
+    return path.resolve()
 
 
 def _training(request: MeasureRequest) -> Plan:
     _need_torch()
     assert request.workload is not None
-    folder = _new_folder()
+    folder, data = _new_folder(), _data(request)
     where = {
         "model": request.workload,
-        "data": None if request.data is None else str(Path(request.data).resolve()),
+        "data": None if data is None else str(data),
         "checkpoint": str(folder / "checkpoint"),
     }
     job = from_mapping({**where, **_said(request)})
@@ -132,7 +144,7 @@ def _said(request: MeasureRequest) -> dict[str, object]:
     """What the request says of a job, under the job's names."""
     alike = (
         "steps", "epochs", "target_fraction", "patience", "stall_s", "batch", "image_size", "precision",
-        "memory_format", "compile", "optimizer", "learning_rate", "feed", "cache", "workers", "device", "seed",
+        "memory_format", "compile", "label", "optimizer", "learning_rate", "feed", "cache", "workers", "device", "seed",
     )  # fmt: skip
     minutes = None if request.until_s is None else request.until_s / 60
     return {name: getattr(request, name) for name in alike} | {"minutes": minutes, "limits": not request.no_limits}
@@ -257,13 +269,15 @@ class Shelf:
     warnings: list[Message]
 
     @staticmethod
-    def of(tell: Tell) -> Shelf:
+    def of(tell: Tell, resumed: str | None = None) -> Shelf:
+        """resumed: the run that goes on, under the number that it has."""
+        number = int(resumed) if resumed and kept.is_number(resumed) else None
         try:
             store, warnings = open_store(), list[Message]()
         except GpuwiseError as error:
             store, warnings = None, [Message("The run is not kept: {why}", why=error.message)]
             tell(warnings[0])
-        return Shelf(store, package.version(), None, warnings)
+        return Shelf(store, package.version(), number, warnings)
 
     def keep(self, record: Record) -> None:
         if self.store is None:

@@ -1,12 +1,11 @@
-"""Marks, gauges, host and devices of a run → its Record, with what `rank --measured` may take from it.
+"""Marks, gauges, host and devices of a run → its Record, with what `rank --measured` may take from it (`usable`).
 
-A GPU run gives speed. A CPU run gives counts, host work a sample, memory and epochs, and never a speed: a CPU says
-nothing about how fast a GPU is. Nothing is counted twice: sums that a process repeats are taken once, at their last.
+Nothing is counted twice: sums that a process repeats are taken once, at their last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -29,7 +28,7 @@ from gpuwise.measure.record import (
     Status,
     Work,
 )
-from gpuwise.model import Measurement
+from gpuwise.measure.usable import measurement
 from gpuwise.units import BYTES_PER_GIB, Seconds
 
 NOBODY = (
@@ -352,59 +351,3 @@ def _why_no_step(marks: Marks) -> str:
 
 
 # ---- for rank --measured ----
-
-
-def measurement(run: Record, *, own_data: bool = True) -> tuple[Measurement | None, dict[str, str]]:
-    """What predictions may use of the run, or why there is nothing. own_data: it was trained on the person's own, so
-    that its epochs and samples say something."""
-    setup = run.setup
-    if setup.precision is None or setup.batch_per_accelerator is None:
-        return None, {"measurement": "precision or batch is not known"}
-    if run.pace is None and run.work is None:
-        return None, {"measurement": run.reasons.get("pace", "nothing was measured")}
-    gpu = bool(run.devices) and run.devices[0].backend != "cpu"
-    work = run.work or Work()
-    speed = run.pace.samples_per_s if gpu and run.pace is not None and "step_s" not in run.pace.reasons else None
-    return Measurement(
-        created_utc=run.created_utc,
-        workload=setup.workload,
-        device="gpu" if gpu else "cpu",
-        accelerator=run.devices[0].accelerator if gpu else None,
-        accelerators=max(len(run.devices), setup.processes) if gpu else 1,
-        precision=setup.precision,
-        batch_per_accelerator=setup.batch_per_accelerator,
-        samples_per_s=speed,
-        memory_format=setup.memory_format,
-        compiled=setup.compiled,
-        peak_memory_gib=_peak_gib(run.device_loads),
-        decode_s=run.loader.fetch_s if run.loader is not None else None,
-        epochs=_epochs_to_the_end(run) if own_data else None,
-        samples=setup.samples if own_data else None,
-        gmacs=work.gmacs,
-        activations_m=work.activations_m,
-        stored_m=work.stored_m,
-        parameters_m=work.parameters_m,
-        operations=work.operations,
-        software=setup.software,
-        machine=_machine(run),
-        seed=setup.seed,
-    ), {}
-
-
-def _peak_gib(loads: Iterable[DeviceLoad]) -> float | None:
-    """What the framework allocated at most on one device; the resident memory of a CPU job holds other things too."""
-    known = [load.allocated_gib for load in loads if load.allocated_gib is not None]
-    return max(known, default=None)
-
-
-def _epochs_to_the_end(run: Record) -> float | None:
-    """Epochs that training took where accuracy ended it; the number asked for is no finding."""
-    ended = run.ending in ("target", "patience")
-    return float(run.epochs[-1].number) if ended and run.epochs else None
-
-
-def _machine(run: Record) -> dict[str, str]:
-    told = {"system": run.host.system, "cpu": run.host.cpus.model, "cpus": f"{run.host.cpus.allowed:g}"}
-    if run.devices:
-        told |= {"device": run.devices[0].name, "driver": run.devices[0].driver}
-    return {name: text for name, text in told.items() if text}

@@ -54,7 +54,8 @@ class Job:
     """Reference training. Raises InvalidInput or UnknownName for a value that cannot be used.
 
     model: painter-light, painter-heavy, or a classifier of torchvision. data: folder or CSV file, None: paintings made
-    on the spot by `painters` procedural painters. Training ends at the first of steps (optimizer steps), minutes (of
+    on the spot by `painters` procedural painters. label: column of the labels, where a table has several.
+    Training ends at the first of steps (optimizer steps), minutes (of
     the whole run), epochs, target_fraction (held-out accuracy reached) and patience (epochs without a better one);
     when neither steps, minutes nor epochs are given, by patience, and at the latest after schedule_epochs: the length
     that the learning rate is planned for, by default the epochs. batch: per accelerator. image_size: px a side.
@@ -68,6 +69,7 @@ class Job:
 
     model: str = "painter-light"
     data: str | None = None
+    label: str | None = None
     painters: int = 8
     steps: int | None = None
     minutes: float | None = None

@@ -100,7 +100,7 @@ def run(
     """The record of the run of a command; `keep` gets it every five seconds or so, and at the end.
 
     folder: for marks; one that holds some already goes on with them. attach: watch the program from inside; reference
-    training tells by itself. own_data: as in assemble.measurement. output: where the program's own output goes, stderr
+    training tells by itself. own_data: as in usable.measurement. output: where the program's own output goes, stderr
     by default. Raises InvalidInput for a command that cannot be started, and nothing for one that fails.
     """
     found = executable(command, os.environ if environ is None else environ)

@@ -324,7 +324,9 @@ def network(name: str, classes: int) -> nn.Module:
 
 def dataset(job: Job, side: int) -> data.Dataset:
     """The images of the job, re-encoded where it wants that."""
-    found = data.find(Path(job.data) if job.data else None, seed=job.seed, painters=job.painters, tell=tell)
+    found = data.find(
+        Path(job.data) if job.data else None, seed=job.seed, painters=job.painters, label=job.label, tell=tell
+    )
     if not job.cache:
         return found
     from gpuwise.measure import cache

@@ -26,6 +26,10 @@ class MeasureRequest:
         "For your own program: the folder it reads.",
         kind="path", show="DIR", group="Your own data", example="paintings/",
     )  # fmt: skip
+    label: str | None = about(
+        "Column of the labels, where the CSV of --data has several.",
+        show="NAME", group="Your own data", example="artist",
+    )  # fmt: skip
     resume: str | None = about(
         "Go on with an interrupted run, by its number, from its last checkpoint.",
         kind="run", show="RUN", group="Your own data", example="12",

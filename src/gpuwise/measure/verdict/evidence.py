@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuwise.errors import Message
 from gpuwise.measure.energy import interval_caution
 from gpuwise.measure.verdict.endings import BAD as BAD_ENDINGS
-from gpuwise.measure.verdict.facts import UNUSED, Facts
+from gpuwise.measure.verdict.facts import UNUSED, Facts, limits_outrun
 from gpuwise.measure.verdict.kinds import Finding, Kind
 from gpuwise.measure.verdict.working import COMPUTES
 from gpuwise.units import Fraction, Seconds
@@ -167,6 +167,8 @@ def cautions(facts: Facts) -> Iterator[Message]:
         yield Message("measuring itself cost {share:.1%} of the time", share=record.overhead_fraction)
     if facts.others_cpu is not None and facts.others_cpu >= OTHERS:
         yield Message("other processes took {share:.0%} of the CPUs while this was measured", share=facts.others_cpu)
+    if limits_outrun(record):
+        yield Message("loader and device alone were measured under another load than the training: they do not count")
     if facts.launch_only:
         yield Message("stages are times of launching: what the device does in them is not seen")
     if any(UNUSED in device.reasons for device in record.devices):

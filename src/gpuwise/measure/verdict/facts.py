@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpuwise.measure.record import Device, DeviceLoad, Gauge, Record
+from gpuwise.measure.record import Device, DeviceLoad, Gauge, Limits, Record
 from gpuwise.units import Fraction, Seconds
 
 UNUSED = "unused"
@@ -105,7 +105,7 @@ def of_record(record: Record) -> Facts:
     step_s = record.pace.step_s.value if record.pace and "step_s" not in record.pace.reasons else None
     shares = {name: _share(record, f"{name}_s", step_s) for name in _STAGES}
     rate = record.pace.samples_per_s if record.pace and step_s else None
-    limits = record.limits
+    limits = Limits() if limits_outrun(record) else record.limits
     return Facts(
         record=record,
         accelerator=any(d.backend != "cpu" for d in used),
@@ -120,6 +120,16 @@ def of_record(record: Record) -> Facts:
         real_per_s=rate.value if rate else None,
         mfu=_mfu(record, step_s),
     )
+
+
+OUTRUN = 1.15
+
+
+def limits_outrun(record: Record) -> bool:
+    """Whether training was faster than one of its parts alone: these were then measured under another load."""
+    rate = record.pace.samples_per_s if record.pace else None
+    alone = [limit.value for limit in (record.limits.feed_per_s, record.limits.device_per_s) if limit]
+    return rate is not None and bool(alone) and rate.value > OUTRUN * min(alone)
 
 
 _STAGES = ("wait", "copy", "forward", "backward", "all_reduce", "optimizer", "sync", "rest")
