@@ -25,8 +25,8 @@ check: $(VENV)/test $(VENV)/dev ## linter, format, types, import contracts, depe
 	@$(BIN)/deptry --no-ansi src 2>$(VENV)/deptry.txt || { cat $(VENV)/deptry.txt; exit 1; }
 	@echo "Checks passed."
 
-bench: $(VENV)/test ## measure speed and memory; nothing is asserted
-	@$(BIN)/python -m benchmarks
+bench: $(VENV)/test ## measure speed, memory and verdicts; nothing is asserted
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/docs ## build the documentation into docs/_build/html
 	@$(BIN)/python docs/generate.py

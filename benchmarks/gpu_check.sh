@@ -5,7 +5,9 @@
 #
 # Writes into FOLDER: machine.txt, check.json, ceilings.json, and of each training a record (NAME.run.json, what
 # `rank --measured` reads) and all facts (NAME.json); run-1.txt and run-2.txt are their pages. No network. Ends within six
-# minutes: every part has a time limit, and one that fails does not stop the next; the exit code counts the failures.
+# minutes: every part has a time limit, and one that fails does not stop the next; the exit code counts the failures. A
+# part over its limit is asked to end and has 75 s for that: a training may take a minute for its checkpoint.
+# Batch 64 is that of the catalogue's workloads, which the records are set beside.
 # PYTHON: the interpreter that has gpuwise[measure]. MINUTES: of each training (default 1).
 set -u
 folder=${1:?usage: gpu_check.sh FOLDER}
@@ -24,7 +26,7 @@ part() {
   local name=$1 limit=$2
   shift 2
   SECONDS=0
-  if timeout --kill-after=5 "$limit" "$python" -m gpuwise "$@" --json >"$folder/$name.json" 2>"$folder/$name.log"; then
+  if timeout --kill-after=75 "$limit" "$python" -m gpuwise "$@" --json >"$folder/$name.json" 2>"$folder/$name.log"; then
     echo "$name: ${SECONDS} s"
   else
     echo "$name: failed with $? after ${SECONDS} s, see $name.log" >&2
@@ -45,8 +47,8 @@ part() {
 
 part check 60 check --data "$folder"
 part ceilings 65 ceilings --data "$folder" --within 58s
-part painter-light 110 measure painter-light --minutes "$minutes" --out "$folder/painter-light.run.json"
-part painter-heavy 110 measure painter-heavy --minutes "$minutes" --out "$folder/painter-heavy.run.json"
+part painter-light 110 measure painter-light --batch 64 --minutes "$minutes" --out "$folder/painter-light.run.json"
+part painter-heavy 110 measure painter-heavy --batch 64 --minutes "$minutes" --out "$folder/painter-heavy.run.json"
 
 for number in 1 2; do
   timeout 10 "$python" -m gpuwise runs show "$number" >"$folder/run-$number.txt" 2>/dev/null

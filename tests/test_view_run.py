@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
 from gpuwise.estimate import Interval
+from gpuwise.measure import record as run_record
 from gpuwise.measure.ceilings import Ceilings, Probe
-from gpuwise.measure.check import Checked, FirstStep, Item
+from gpuwise.measure.check import Checked, FirstStep, Item, Readiness, State
 from gpuwise.measure.compare import compare
+from gpuwise.measure.energy import Throttle
 from gpuwise.measure.record import Epoch, Rank, Stages
-from gpuwise.measure.verdict import judge
+from gpuwise.measure.verdict import Cause, Kind, judge
 from gpuwise.render.text import text
+from gpuwise.view import vocabulary
 from gpuwise.view.machine import ceilings_page, check_page
 from gpuwise.view.page import Caution, Chart, Facts, Page, Table, Text
 from gpuwise.view.run import MOST_EPOCHS, run_page, stage_rows
@@ -59,7 +63,31 @@ def test_uc_009_several_processes_have_the_speed_of_the_job_and_of_each() -> Non
 
 def test_mfu_names_its_convention_and_its_peak() -> None:
     said = facts(page_of())["Speed/MFU"]
-    assert said.startswith("13 % | 2 × MAC, forward and backward, without recomputation; against 65.0 TFLOPS")
+    assert said.startswith("13.5 % | 2 × MAC, forward and backward, without recomputation; against 65.0 TFLOPS")
+
+
+def test_uc_009_mfu_of_a_job_is_measured_against_all_of_its_devices() -> None:
+    setup = replace(gpu_record().setup, processes=8)
+    assert gpu_record(setup=setup).mfu == pytest.approx(gpu_record().mfu / 8)
+    assert gpu_record(work=None).mfu is None
+
+
+def test_uc_007_an_epoch_is_told_in_samples_micro_batches_and_optimizer_steps() -> None:
+    """8,000 images, batch 2, accumulation 4, 0.5 s a micro-batch: 1,000 optimizer steps, 2,000 s."""
+    pace = replace(
+        gpu_record().pace, step_s=Interval(value=2.0, low=1.98, high=2.02), samples_per_step=8.0, micro_batches=4.0
+    )
+    setup = replace(gpu_record().setup, samples=8000, batch_per_accelerator=2, accumulation=4)
+    said = facts(page_of(pace=pace, setup=setup))["Speed/An epoch"]
+    assert said.startswith("33 min")
+    assert "8,000 samples = 4,000 micro-batches = 1,000 optimizer steps" in said
+
+
+def test_uc_001_times_of_launching_are_shown_as_no_speed() -> None:
+    pace = replace(gpu_record().pace, reasons={"step_s": "launch time only: no device events"})
+    known = facts(page_of(pace=pace))
+    assert known["Speed/Throughput"] == "unknown | launch time only: no device events"
+    assert not {"Speed/Step", "Speed/MFU"} & known.keys()
 
 
 def test_bars_and_rows_are_the_stages_that_were_seen() -> None:
@@ -88,9 +116,22 @@ def test_feed_and_device_stand_side_by_side_with_how_many_devices_the_host_feeds
 def test_power_and_energy_say_where_they_come_from() -> None:
     known = facts(page_of())
     assert known["Devices/Tesla T4: power"].startswith("38.0 (from 27.0 to 66.0) W of 70.0 W")
-    assert known["Devices/Tesla T4: energy"] == "3,040 J | counter, sampled every 0.20 s"
+    assert known["Devices/Tesla T4: energy"] == "3,040 J | by the hardware's counter, sampled every 0.20 s"
     assert known["Host/Energy of the CPU"] == "unknown | the counter can be read by root alone"
     assert "not how much of the chip worked" in known["Devices/Tesla T4: busy"]
+
+
+def test_uc_044_energy_is_no_total_while_a_part_is_unknown_and_each_part_has_its_source() -> None:
+    known = facts(page_of())
+    assert known["Energy in the steady part/Total"].startswith("unknown | cpu: the counter can be read by root alone")
+    assert known["Energy in the steady part/Of the known parts"].startswith("3,040 J | device 0 3,040 J, by the hardw")
+
+
+def test_what_a_prediction_takes_is_shown_with_how_it_was_had() -> None:
+    known = facts(page_of())
+    assert known["What a prediction takes from it/Speed of the device"].startswith("1,150")
+    assert "waited for data" in known["What a prediction takes from it/Speed of the device"]
+    assert known["What a prediction takes from it/Epochs"].startswith("12 of 20,000 samples")
 
 
 def test_uc_018_the_cpus_of_the_job_stand_beside_those_of_the_host() -> None:
@@ -149,9 +190,25 @@ def test_a_comparison_is_a_sentence_with_its_interval_and_what_is_unlike() -> No
     pace = replace(slow.pace, step_s=Interval(value=0.08, low=0.0795, high=0.0805),
                    samples_per_s=Interval(value=800.0, low=795.0, high=805.0))  # fmt: skip
     fast = gpu_record(pace=pace, setup=replace(setup, precision="fp32"))
-    page = comparison_page([slow], [fast], compare([slow], [fast]))
+    page = comparison_page([("11", slow)], [("12", fast)], compare([slow], [fast]))
     assert "2.00× faster" in page.blocks[0].text
     assert any("precision" in b.text for b in page.blocks if isinstance(b, Caution))
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (vocabulary.VERDICTS, Kind),
+        (vocabulary.CAUSES, Cause),
+        (vocabulary.ENDINGS, run_record.Ending),
+        (vocabulary.ENERGY, run_record.EnergySource),
+        (vocabulary.THROTTLES, Throttle),
+        (vocabulary.READINESS, Readiness),
+        (vocabulary.STATES, State),
+    ],
+)
+def test_every_name_of_a_closed_list_has_its_words(words: dict[str, str], names: object) -> None:
+    assert set(words) == set(get_args(names))
 
 
 def test_every_ceiling_is_a_figure_with_its_range_or_a_reason() -> None:

@@ -143,8 +143,9 @@ def rank(environ: os._Environ[str] | dict[str, str]) -> int:
 
 
 def world(environ: os._Environ[str] | dict[str, str]) -> int:
-    """How many processes the job has; 1 alone."""
-    return _number(environ, ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"), 1)
+    """How many processes train together, as a launcher told each of them; 1 alone. Slurm's number of tasks is of the
+    allocation, in which one process may run alone."""
+    return _number(environ, ("WORLD_SIZE",), 1) if "RANK" in environ else 1
 
 
 def _number(environ: os._Environ[str] | dict[str, str], names: tuple[str, ...], default: int) -> int:
@@ -157,8 +158,8 @@ def _number(environ: os._Environ[str] | dict[str, str], names: tuple[str, ...], 
 class Meter:
     """Marks the steps of a loop. samples, tokens: of one optimizer step of this process, where they are always alike.
 
-    Stages are host time, sums within the step; unknown names are refused. Where `gpuwise measure` sees the stages by
-    itself, those named here take their place.
+    Stages are host time, sums within the step; unknown names are refused where somebody measures. Where `gpuwise
+    measure` sees the stages by itself, those named here take their place.
     """
 
     def __init__(self, samples: int | None = None, tokens: int | None = None) -> None:
@@ -186,6 +187,9 @@ class Meter:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Time in this block belongs to wait, copy, forward, backward, all_reduce, optimizer or sync."""
+        if self._writer is None:  # nobody measures
+            yield
+            return
         if name not in STAGES:
             raise ValueError(f"{name!r} is no stage: choose {', '.join(STAGES)}")
         begin = time.perf_counter_ns()

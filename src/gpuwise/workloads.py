@@ -25,6 +25,8 @@ OVERRIDES = {
 }
 """What a person may state instead -> the field of `model.Workload`."""
 
+_OF_MEMORY = ("batch_per_accelerator", "precision")
+"""A peak of memory holds for these alone."""
 TRAINING = frozenset(("epochs", "samples", "batch_per_accelerator"))
 """Fields on which the accuracy that is reached depends."""
 
@@ -39,6 +41,8 @@ def override(workload: Workload, **stated: Any) -> Workload:
     given = {_field(name): value for name, value in stated.items() if value is not None}
     for field, value in given.items():
         _check(field, value)
+    if any(field in given and given[field] != getattr(workload, field) for field in _OF_MEMORY):
+        given["peak_memory_gib"] = None
     reasons = {name: why for name, why in workload.reasons.items() if name not in given}
     if given.keys() & TRAINING and workload.accuracy_fraction is not None and "accuracy_fraction" not in given:
         given["accuracy_fraction"] = None

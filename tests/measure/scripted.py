@@ -74,7 +74,7 @@ class Script:
         now = BEGIN_S
         lines = [json.dumps({"event": "start", "t": round(now * 1e9), "rank": rank})]
         if self.device is not None:
-            lines.append(json.dumps({"event": "devices", "t": round(now * 1e9), "kind": self.device.backend}))
+            lines.append(json.dumps({"event": "timing", "t": round(now * 1e9), "clock": "device"}))
         for n, factor in enumerate(wave):
             now += self.step_s * factor + (5.0 if n == 0 else 0.0)
             own = [self.ranks[rank].get(name) for name in COLUMNS]
@@ -252,7 +252,8 @@ def spinning(rng: Rng) -> Script:
     step_s, count = _step(rng), int(rng.choice([2, 4, 8]))
     gauges = {"busy_fraction": rng.uniform(0.97, 1), "power_w": 400 * rng.uniform(0.15, 0.32),
               "bandwidth_fraction": rng.uniform(0.01, 0.1)}  # fmt: skip
-    return Script(step_s=step_s, ranks=[{"wait": 0.005 * step_s} for _ in range(count)], gauges=gauges)
+    return Script(step_s=step_s, ranks=[{"wait": 0.005 * step_s} for _ in range(count)], gauges=gauges,
+                  needed=("busy_fraction", "power_w"))  # fmt: skip
 
 
 def one_slow_rank(rng: Rng) -> Script:

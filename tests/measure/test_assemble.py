@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwise.measure import assemble, marks
+from gpuwise.measure import assemble, kept, marks
 from gpuwise.measure.assemble import Outcome, Watched
 from gpuwise.measure.energy import HostSample, Sample
 from gpuwise.measure.record import Cpus, Device, Host, Record, Setup
+from gpuwise.measure.verdict import judge
 from gpuwise.model import Measurement
 
 SECOND = 10**9
@@ -66,6 +67,15 @@ def test_uc_009_the_speed_is_that_of_the_whole_job():
     record = assembled(files=files)
     assert record.pace.samples_per_s.value == pytest.approx(2560, rel=0.01)
     assert len(record.ranks) == 8
+
+
+def test_samples_that_a_person_states_give_the_speed_and_the_batch_of_a_program_that_counts_none():
+    """A loop of its own without a loader: 256 samples a step of two ranks, ten steps a second."""
+    files = {f"{r}-{r + 1}.marks": text({"event": "setup", "processes": 2}, rank=r, samples=-1) for r in range(2)}
+    record = assembled(files=files, setup=replace(SETUP, samples_per_step=256))
+    assert record.pace.samples_per_s.value == pytest.approx(2560, rel=0.01)
+    assert record.setup.batch_per_accelerator == 128
+    assert assembled(files=files).pace.samples_per_s is None
 
 
 # ---- nothing twice ----
@@ -134,10 +144,88 @@ def test_an_unchanged_affinity_leaves_what_the_other_rules_allow():
     assert record.host.cpus.at_end == 12.5
 
 
-def test_uc_028_only_the_device_that_the_program_named_is_reported():
-    other = replace(GPU, index=1, name="another")
-    record = assembled({"event": "devices", "list": [{"backend": "cuda", "index": 1}]}, devices=(GPU, other))
-    assert [device.name for device in record.devices] == ["another"]
+FIRST = replace(GPU, uuid="GPU-aaaa")
+SECOND_GPU = replace(GPU, index=1, uuid="GPU-bbbb", power_limit_w=400.0)
+
+
+def told_as(**device: object) -> dict[str, object]:
+    return {"event": "devices", "list": [{"backend": "cuda", "index": 0, **device}]}
+
+
+def watched_by(*indices: int, **gauges: object) -> Watched:
+    samples = [Sample(t_s=1.5 + 0.2 * n, device=i, **gauges) for n in range(25) for i in indices]  # type: ignore[arg-type]
+    return Watched(samples=samples, asked_s=0.2)
+
+
+@pytest.mark.parametrize("uuid", ["GPU-bbbb", "bbbb", "GPU-BBBB"])
+def test_uc_028_the_device_is_that_of_the_uuid_that_the_program_told_whatever_its_number_there(uuid):
+    """A program that limits itself to the second card calls it 0; its parent sees both."""
+    memory = {"event": "memory", "index": 0, "allocated": 3 * 2**30}
+    told = told_as(uuid=uuid)
+    record = assembled(told, memory, devices=(FIRST, SECOND_GPU), watched=watched_by(0, 1, power_w=300.0))
+    assert [device.uuid for device in record.devices] == ["GPU-bbbb"]
+    assert [(load.index, load.allocated_gib) for load in record.device_loads] == [(1, 3.0)]
+
+
+@pytest.mark.parametrize("strange", [{"uuid": "GPU-cccc"}, {"name": "Tesla T4"}])
+def test_uc_028_a_device_that_the_parent_does_not_know_has_no_strangers_power(strange):
+    record = assembled(told_as(**strange), devices=(FIRST, SECOND_GPU), watched=watched_by(1, power_w=300.0))
+    (device,) = record.devices
+    assert device.power_limit_w is None
+    assert (device.uuid, device.name) == (strange.get("uuid"), strange.get("name", "unknown"))
+    assert record.device_loads == ()
+
+
+def test_a_device_of_that_number_and_name_is_the_one_where_no_uuid_was_told():
+    record = assembled(told_as(index=1, name=GPU.name), devices=(FIRST, SECOND_GPU))
+    assert record.devices == (SECOND_GPU,)
+
+
+def test_devices_are_those_that_the_ranks_used_and_not_those_of_the_machine():
+    four = tuple(replace(GPU, index=i, uuid=f"GPU-{i}") for i in range(4))
+    files = {f"{r}-{r + 1}.marks": text(TOLD, told_as(index=r, uuid=f"GPU-{r}"), rank=r) for r in range(2)}
+    record = assembled(files=files, devices=four)
+    assert [device.uuid for device in record.devices] == ["GPU-0", "GPU-1"]
+    assert told(record).accelerators == 2
+    assert "devices" not in record.reasons
+
+
+def test_devices_that_nobody_told_of_are_all_of_the_machine_and_no_more_count_than_there_are_processes():
+    record = assembled(TOLD, devices=(FIRST, SECOND_GPU))
+    assert record.devices == (FIRST, SECOND_GPU)
+    assert "did not tell" in record.reasons["devices"]
+    assert told(record).accelerators == 1
+
+
+def test_two_machines_with_cards_of_one_number_have_two_devices():
+    def of(rank: int) -> str:
+        return text(told_as(index=0), rank=rank).replace('"unix_ns": 1,', f'"unix_ns": 1, "host": "node{rank}",')
+
+    record = assembled(files={"0-1.marks": of(0), "1-2.marks": of(1)}, devices=(GPU,))
+    assert len(record.devices) == 2
+
+
+def test_a_neighbours_hot_card_is_no_load_of_the_job():
+    """The job runs on device 0; the one beside it is throttled all the time."""
+    samples = [
+        Sample(t_s=1.5 + 0.2 * n, device=i, busy_fraction=0.97, throttle=("heat",) if i else ())
+        for n in range(25)
+        for i in range(2)
+    ]
+    record = assembled(
+        TOLD, told_as(index=0), devices=(GPU, replace(GPU, index=1)), watched=Watched(samples=samples, asked_s=0.2)
+    )
+    assert [load.index for load in record.device_loads] == [0]
+    assert judge(record).kind != "throttled"
+
+
+def test_uc_035_a_gauge_of_memory_below_what_the_framework_allocated_is_dropped_with_a_note():
+    memory = {"event": "memory", "index": 0, "allocated": 9.8 * 2**30}
+    (load,) = assembled(memory, on("cuda"), devices=(GPU,), watched=watched_by(0, used_gib=0.9)).device_loads
+    assert (load.used_gib, load.allocated_gib) == (None, pytest.approx(9.8))
+    assert "0.9 GiB" in load.reasons["used_gib"]
+    (fine,) = assembled(memory, on("cuda"), devices=(GPU,), watched=watched_by(0, used_gib=10.4)).device_loads
+    assert fine.used_gib is not None
 
 
 def test_a_program_on_the_cpu_beside_a_gpu_is_told_so():
@@ -158,6 +246,25 @@ def test_peaks_of_the_allocator_stand_beside_the_gauges_in_gib():
     (load,) = record.device_loads
     assert (load.allocated_gib, load.reserved_gib) == (3.0, 4.0)
     assert load.busy_fraction.mean == 0.5
+
+
+def test_uc_043_energy_without_a_steady_part_is_that_of_the_time_watched_and_finite():
+    samples = [Sample(t_s=float(n), device=0, power_w=100.0) for n in range(61)]
+    record = assembled(on("cuda"), files={"0-1.marks": text(on("cuda"), steps=3)}, devices=(GPU,),
+                       watched=Watched(samples=samples, asked_s=1.0))  # fmt: skip
+    assert record.pace is None
+    assert record.device_loads[0].energy_j == pytest.approx(6000)
+    json.dumps(kept.payload(record), allow_nan=False)
+
+
+def test_uc_043_energy_after_a_resume_is_of_the_session_that_was_watched_without_the_pause():
+    """60 s of 100 W after a pause of an hour are 6,000 J."""
+    resumed = text(on("cuda"), start_s=3661.0, steps=600).replace('"unix_ns": 1,', f'"unix_ns": {10**13},')
+    samples = [Sample(t_s=3661.0 + n, device=0, power_w=100.0) for n in range(61)]
+    record = assembled(files={"0-1.marks": text(on("cuda")), "0-2.marks": resumed}, devices=(GPU,),
+                       watched=Watched(samples=samples, asked_s=1.0))  # fmt: skip
+    assert record.sessions == 2
+    assert record.device_loads[0].energy_j == pytest.approx(6000, rel=0.02)
 
 
 def test_gauges_are_of_the_steady_part_and_of_a_stall_also_of_what_came_after():

@@ -15,9 +15,7 @@ import pytest
 from gpuwise.measure import assemble, marks
 from gpuwise.measure.attach import trial as trials
 from gpuwise.measure.attach.border import Border
-from gpuwise.measure.attach.clock import DeviceClock
 from gpuwise.measure.attach.fetching import Fetching
-from gpuwise.measure.attach.recorder import Recorder
 from gpuwise.measure.attach.trial import Trial
 from gpuwise.measure.session import ATTACH, environment
 
@@ -221,134 +219,6 @@ def test_uc_002_what_watching_costs_is_measured_by_steps_with_and_without(runs):
     assert np.isfinite(series.samples).all()
 
 
-# ---- the recorder on a scripted device ----
-
-
-class FakeDevice:
-    """A queue that works on its own: launching costs 0.03 ms of the host, a kernel takes as long as it is told."""
-
-    def __init__(self) -> None:
-        self.host_ns = 0
-        self.free_ns = 0
-
-    def now(self) -> int:
-        return self.host_ns
-
-    def launch(self, work_ms: float) -> None:
-        self.host_ns += 30_000
-        self.free_ns = max(self.free_ns, self.host_ns) + int(work_ms * 1e6)
-
-    def event(self) -> FakeEvent:
-        return FakeEvent(self)
-
-
-class FakeEvent:
-    """Like torch.cuda.Event; synchronize is missing, so that a wait would fail."""
-
-    def __init__(self, device: FakeDevice) -> None:
-        self._device = device
-        self.at = 0
-
-    def record(self) -> None:
-        self.at = max(self._device.free_ns, self._device.host_ns)
-
-    def query(self) -> bool:
-        return self._device.host_ns >= self.at
-
-    def elapsed_time(self, end: FakeEvent) -> float:
-        return (end.at - self.at) / 1e6
-
-
-class Lines:
-    """A writer that keeps lines."""
-
-    claimed = False
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[int, dict[str, int]]] = []
-        self.events: list[tuple[str, dict[str, object]]] = []
-
-    def start(self, **fields: object) -> None:
-        self.events.append(("start", fields))
-
-    def step(self, end_ns, samples, tokens, micro, **stages) -> None:
-        self.lines.append((end_ns, stages))
-
-    def event(self, name, /, **fields) -> None:
-        self.events.append((name, fields))
-
-
-def test_uc_001_work_of_a_device_is_timed_by_its_events_without_ever_waiting():
-    """Launching returns after 0.03 ms, the work needs 1.36 ms: 1.36 ms a step, all of it the device's."""
-    device, lines = FakeDevice(), Lines()
-    recorder = Recorder(lines, now=device.now, trial=Trial(first=10**9))
-    recorder.use(DeviceClock(device.event))
-    for _ in range(100):
-        recorder.forward_begin(1, (4, -1))
-        device.launch(0.36)
-        recorder.pop("forward")
-        recorder.backward_begin()
-        device.launch(0.70)
-        recorder.backward_end()
-        recorder.optimizer_begin("adam")
-        device.launch(0.30)
-        recorder.optimizer_end("adam")
-    launched_ms = device.host_ns / 1e6
-    device.host_ns = device.free_ns
-    recorder.close()
-    ends = np.array([end for end, _ in lines.lines])
-    assert launched_ms / 100 < 0.1
-    assert np.diff(ends).mean() / 1e6 == pytest.approx(1.36, rel=1e-3)
-    forward, backward, optimizer = (
-        np.mean([stages[name] for _, stages in lines.lines[1:]]) / 1e6 for name in ("forward", "backward", "optimizer")
-    )
-    assert (forward, backward, optimizer) == pytest.approx((0.36, 0.70, 0.30), abs=0.031)
-
-
-def test_uc_002_host_work_that_the_device_hides_is_no_wait():
-    """12 ms of loading in the host beside 20 ms of work: the step stays 20 ms and none of it is waiting for data."""
-    device, lines = FakeDevice(), Lines()
-    recorder = Recorder(lines, now=device.now, trial=Trial(first=10**9))
-    recorder.use(DeviceClock(device.event))
-    for _ in range(50):
-        begin = recorder.wait_begin()
-        device.host_ns += 12_000_000
-        recorder.wait_end(begin, (4, -1))
-        recorder.forward_begin(1, (4, -1))
-        device.launch(20.0)
-        recorder.pop("forward")
-        recorder.backward_begin()
-        recorder.backward_end()
-        recorder.optimizer_begin("adam")
-        recorder.optimizer_end("adam")
-        device.host_ns = max(device.host_ns, device.free_ns - 20_000_000)  # at most one step ahead
-    device.host_ns = device.free_ns
-    recorder.close()
-    late = lines.lines[5:]
-    assert np.diff([end for end, _ in late]).mean() / 1e6 == pytest.approx(20, rel=0.01)
-    assert max(stages["wait"] for _, stages in late) < 200_000
-
-
-def test_events_are_used_again():
-    device, lines = FakeDevice(), Lines()
-    made = []
-
-    def make() -> FakeEvent:
-        made.append(device.event())
-        return made[-1]
-
-    recorder = Recorder(lines, now=device.now, trial=Trial(first=10**9))
-    recorder.use(DeviceClock(make))
-    for _ in range(200):
-        recorder.backward_begin()
-        device.launch(1.0)
-        recorder.backward_end()
-        recorder.optimizer_begin("sgd")
-        recorder.optimizer_end("sgd")
-        device.host_ns = device.free_ns
-    assert len(made) < 450  # 800 moments
-
-
 # ---- parts ----
 
 
@@ -389,23 +259,6 @@ def test_long_steps_keep_their_stages_and_hooks_are_timed_by_themselves():
     told = trial.told(4.0, 200_000_000)
     assert told is not None
     assert 0 < told["fraction"] < 0.01
-
-
-def test_a_stage_inside_another_is_taken_from_it():
-    lines = Lines()
-    ticks = iter(range(0, 10_000, 10))
-    recorder = Recorder(lines, now=lambda: next(ticks), trial=Trial(first=10**9))
-    recorder.optimizer_begin("lbfgs")
-    recorder.forward_begin(1, (2, -1))
-    recorder.pop("forward")
-    recorder.backward_begin()
-    recorder.backward_end()
-    recorder.optimizer_end("lbfgs")
-    recorder.close()
-    ((_, stages),) = lines.lines
-    assert stages["forward"] > 0
-    assert stages["optimizer"] + stages["forward"] + stages["backward"] < 400
-    assert min(stages.values()) > 0
 
 
 def test_the_file_is_read_before_it_is_decoded_and_its_position_stays(tmp_path):

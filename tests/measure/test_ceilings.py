@@ -89,9 +89,9 @@ def test_the_ladder_stops_before_a_size_that_would_take_too_long() -> None:
     assert largest(lambda n: 1e-6, (256, 512, 1024), 8.0, cap_s=1.0) == 1024
 
 
-def test_a_rate_is_that_of_the_median_run_with_the_slowest_and_fastest() -> None:
+def test_a_ceiling_is_the_fastest_run_with_the_slowest_beside() -> None:
     found = rate(12.0, [2.0, 3.0, 4.0], "GB/s", n=1)
-    assert (found.value.value, found.value.low, found.value.high) == (4.0, 3.0, 6.0)
+    assert (found.value.value, found.value.low, found.value.high) == (6.0, 3.0, 6.0)
     assert found.conditions["runs"] == 3
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gpuwise.estimate import Interval
 from gpuwise.measure.compare import compare
-from gpuwise.measure.record import Cpus, Device, Host, Pace, Record, Setup, Work
+from gpuwise.measure.record import Cpus, Device, DeviceLoad, Host, Pace, Record, Setup, Work
 
 V100 = Device(index=0, name="V100", vendor="NVIDIA", backend="cuda")
 
@@ -129,3 +129,23 @@ def test_uc_034_a_cpu_can_be_the_faster_one():
     assert str(found.sentence).startswith("10.00× faster")
     assert found.efficiency_fraction is None
     assert "device: V100 and i7" in [str(u) for u in found.unlike]
+
+
+def with_batch(batch: int, gib: float | None, **load: Any) -> Record:
+    card = replace(V100, memory_gib=16.0)
+    loads = (DeviceLoad(index=0, allocated_gib=gib, reserved_gib=1.5 * (gib or 0), **load),)
+    made = run(100 + batch, batch_per_accelerator=batch)
+    return replace(made, devices=(card,), device_loads=loads)
+
+
+def test_uc_023_runs_with_several_batches_tell_which_one_should_fit_by_allocated_memory():
+    small, large = [with_batch(1, 1.1), with_batch(2, 1.9)], [with_batch(4, 3.5, others_gib=0.6), with_batch(8, 6.7)]
+    (said,) = (str(c) for c in compare(small, large).cautions if "should fit" in str(c))
+    assert said == "a sample takes 0.8 GiB and 0.3 GiB go beside: batch 17 should fit on this device, try it"
+
+
+@pytest.mark.parametrize(
+    "other", [with_batch(1, 3.5), with_batch(8, None), replace(with_batch(8, 6.7), devices=(V100,)), with_batch(8, 0.5)]
+)
+def test_a_batch_that_memory_does_not_tell_is_not_named(other: Record):
+    assert not [c for c in compare([with_batch(1, 1.1)], [other]).cautions if "should fit" in str(c)]

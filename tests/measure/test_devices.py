@@ -61,6 +61,18 @@ def test_numbers_of_unlike_cards_are_certain_only_by_bus_order(tmp_path: Path) -
         torch=None, nvml=nvml, system=machine(tmp_path, environ=environ | {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
     )
     assert (unsure.uuid, sure.uuid) == (None, "GPU-a")
+    assert "CUDA_DEVICE_ORDER" in unsure.reasons["uuid"]
+
+
+def test_unlike_cards_that_are_all_visible_are_numbered_with_certainty_only_by_bus_order(tmp_path: Path) -> None:
+    """CUDA numbers the H100 first, NVML the T4: nobody reads the power of the other card."""
+    nvml = FakeNvml(FakeCard(uuid="GPU-a", name="NVIDIA T4"), FakeCard(uuid="GPU-b", name="NVIDIA H100 PCIe", bus=2))
+    unsure = devices(torch=None, nvml=nvml, system=machine(tmp_path))
+    sure = devices(torch=None, nvml=nvml, system=machine(tmp_path, environ={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}))
+    alike = devices(torch=None, nvml=eight(), system=machine(tmp_path))
+    assert [(d.uuid, d.power_limit_w) for d in unsure] == [(None, None), (None, None)]
+    assert [d.uuid for d in sure] == ["GPU-a", "GPU-b"]
+    assert [d.uuid for d in alike] == [f"GPU-0000000{i}" for i in range(8)]
 
 
 @pytest.mark.parametrize(

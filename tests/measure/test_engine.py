@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import nan
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,10 +17,10 @@ import torch
 from torch import nn
 
 from gpuwise.errors import InvalidInput
-from gpuwise.measure.engine import Engine, own_cost_s
+from gpuwise.measure.engine import Engine, clock_of, forget_peaks, own_cost_s, take
 from gpuwise.measure.precision import Numerics, choose
 from gpuwise.measure.record import Device
-from gpuwise.measure.timer import AHEAD, DeviceTimer, HostTimer
+from gpuwise.measure.timer import AHEAD, ALIVE_S, DeviceTimer, HostTimer, Pulse
 
 MS = 1_000_000
 CPU = Device(index=0, name="a CPU", vendor="AMD", backend="cpu", native_bf16=False)
@@ -344,6 +345,75 @@ def test_what_a_checkpoint_holds_brings_an_engine_back() -> None:
 
 def test_the_engine_can_tell_its_own_cost() -> None:
     assert own_cost_s(torch.device("cpu"), 20) > 0
+
+
+# ---- signs of life ----
+
+
+class Told:
+    def __init__(self) -> None:
+        self.events: list[tuple[str, dict[str, object]]] = []
+
+    def event(self, name: str, /, **fields: object) -> None:
+        self.events.append((name, fields))
+
+
+def test_signs_of_life_are_given_every_five_seconds_and_written_at_once() -> None:
+    told, now = Told(), [0.0]
+    pulse = Pulse(told, clock=lambda: now[0])
+    for second in range(61):
+        now[0] = float(second)
+        pulse.beat()
+    assert ALIVE_S <= 5
+    assert told.events == [("alive", {"flush": True})] * 12
+
+
+def test_every_batch_of_a_validation_and_every_step_of_a_ceiling_is_a_sign_of_life() -> None:
+    made, _ = engine()
+    beats: list[int] = []
+    made.validate(batches(3), lambda: beats.append(1))
+    assert len(beats) == 3
+    made.device_only(batches(2), seconds=0.01, beat=lambda: beats.append(1))
+    assert len(beats) >= 3 + 2 + 8
+
+
+# ---- the device of the process ----
+
+
+class Backend:
+    """torch.cuda, as far as it is called."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, object]] = []
+
+    def set_device(self, index: int) -> None:
+        self.calls.append(("set_device", index))
+
+    def empty_cache(self) -> None:
+        self.calls.append(("empty_cache", None))
+
+    def reset_peak_memory_stats(self, device: torch.device) -> None:
+        self.calls.append(("reset", device.index))
+
+
+@pytest.mark.parametrize("kind", ["cuda", "xpu"])
+def test_the_device_that_is_trained_on_is_the_current_one_also_in_a_job_of_one_process(kind: str) -> None:
+    backend = Backend()
+    take(torch.device(kind, 1), SimpleNamespace(**{kind: backend}))
+    take(torch.device("cpu"), SimpleNamespace(cpu=backend))
+    assert backend.calls == [("set_device", 1)]
+
+
+def test_what_the_ceilings_took_of_the_memory_is_given_back_and_forgotten() -> None:
+    backend = Backend()
+    forget_peaks(torch.device("cuda", 1), SimpleNamespace(cuda=backend))
+    assert backend.calls == [("empty_cache", None), ("reset", 1)]
+    forget_peaks(torch.device("cpu"))  # has no allocator to ask
+
+
+@pytest.mark.parametrize(("kind", "clock"), [("cpu", "host"), ("cuda", "device"), ("xpu", "device"), ("mps", "launch")])
+def test_stage_times_say_whose_they_are(kind: str, clock: str) -> None:
+    assert clock_of(torch.device(kind)) == clock
 
 
 # ---- choices ----

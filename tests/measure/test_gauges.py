@@ -91,6 +91,23 @@ def test_reasons_for_a_low_clock_are_named(bits: int, names: tuple[str, ...]) ->
     assert throttles(bits) == names
 
 
+class OldDriver(FakeNvml):
+    """Bindings of today on a driver before 535, which knows the older of the two calls only."""
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: Any) -> int:  # noqa: N802
+        return 0x40
+
+
+def test_a_driver_that_knows_only_the_older_call_still_tells_that_its_card_is_hot() -> None:
+    missing = {"nvmlDeviceGetCurrentClocksEventReasons": FakeError("Function Not Found")}
+    reader = NvmlReader(OldDriver(FakeCard(uuid="GPU-4", values=missing)), A100)
+    assert [reader.read(float(t)).throttle for t in range(2 * PATIENCE)] == [("heat",)] * 2 * PATIENCE
+    assert "throttled" not in reader.reasons
+    neither = NvmlReader(FakeNvml(FakeCard(uuid="GPU-4", values=missing)), A100)
+    assert neither.read(0.0).throttle is None
+    assert neither.reasons["throttled"]
+
+
 class GpmNvml(FakeNvml):
     """A card with performance metrics: 70 % of its multiprocessors, 30 % of its bandwidth."""
 
@@ -136,7 +153,12 @@ def test_the_real_library_has_the_calls_that_are_used() -> None:
     assert isinstance(wanted, ctypes.Structure)
     assert pynvml.NVML_GPM_METRIC_SM_UTIL == 2
     assert pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL == 10
-    for name in ("nvmlGpmMigSampleGet", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetAttributes"):
+    for name in (
+        "nvmlGpmMigSampleGet",
+        "nvmlDeviceGetCurrentClocksEventReasons",
+        "nvmlDeviceGetAttributes",
+        "nvmlDeviceGetCurrentClocksThrottleReasons",
+    ):
         assert callable(getattr(pynvml, name))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwise.errors import DataError, InvalidInput, UnknownName
 from gpuwise.measure.job import CLASSIFIERS, NUMBERS, Job, from_json, network
-from gpuwise.measure.plan import EPOCHS, factor, image_size, plan
+from gpuwise.measure.plan import BATCH, EPOCHS, factor, image_size, plan
 
 
 def test_a_job_survives_being_written_and_read() -> None:
@@ -62,7 +62,7 @@ def test_a_network_of_another_task_is_refused_by_its_task(model: str, task: str)
         ("batch", 1), ("batch", 2.5), ("steps", 0), ("steps", True), ("minutes", 0.0), ("minutes", float("nan")),
         ("epochs", -1), ("patience", 0), ("target_fraction", 80), ("target_fraction", 0.0), ("painters", 1),
         ("image_size", 16), ("workers", -1), ("threads", 0), ("learning_rate", float("inf")), ("seed", -1),
-        ("skip_limit_fraction", 1.0), ("stall_s", "soon"), ("checkpoint_every_s", -5),
+        ("stall_s", "soon"), ("checkpoint_every_s", -5),
     ],
 )  # fmt: skip
 def test_a_number_that_cannot_be_is_refused_with_its_field_value_and_rule(field: str, value: Any) -> None:
@@ -104,6 +104,12 @@ def test_accuracy_that_stops_growing_ends_a_job_without_another_end() -> None:
 
 def test_a_small_set_is_passed_in_small_batches_and_a_large_one_in_those_of_the_workload() -> None:
     assert [plan(Job(), accelerated=False, samples=n, cpus=2).batch for n in (20, 200, 480, 79_433)] == [8, 16, 32, 64]
+
+
+def test_made_paintings_on_an_accelerator_come_in_the_batch_of_the_workload() -> None:
+    assert plan(Job(), accelerated=True, samples=200, cpus=8).batch == BATCH == 64
+    assert plan(Job(data="few"), accelerated=True, samples=200, cpus=8).batch == 16
+    assert plan(Job(batch=8), accelerated=True, samples=200, cpus=8).batch == 8
 
 
 def test_what_is_stated_is_kept() -> None:

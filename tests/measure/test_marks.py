@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwise.measure import marks, steps
+from gpuwise.measure.tail import Tail
 
 SECOND = 10**9
 
@@ -125,6 +128,76 @@ def test_uc_005_tokens_of_the_session_are_divided_by_its_own_time():
     second = start(200_000, unix_ns=10**15) + lines(200_000, 100, 100.0, tokens=1_000_000)
     found = marks.parse({"0-1.marks": first, "0-2.marks": second})
     assert steps.pace(found).tokens_per_s == pytest.approx(10_000, rel=0.01)
+
+
+def test_a_line_that_comes_in_pieces_is_read_once_it_is_whole(tmp_path: Path):
+    text = start(0) + line(1) + line(2, samples=17)
+    tail, file = Tail(tmp_path), tmp_path / "0-4711.marks"
+    for end in range(1, len(text) + 1):
+        file.write_text(text[:end])
+        assert tail.look()
+    assert not tail.look()
+    (series,) = tail.marks().series
+    assert (series.end_s.tolist(), series.samples.tolist()) == ([1, 2], [4, 17])
+    assert (tail.steps, tail.mains) == (2, (4711,))
+
+
+def test_what_grows_is_read_as_if_it_had_been_there_at_once(tmp_path: Path):
+    texts = {f"{r}-{r + 1}.marks": start(0, rank=r) + lines(0, 50, 1.0, micro=r + 1) for r in range(2)}
+    tail = Tail(tmp_path)
+    for place in range(0, 2000, 97):
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text[:place])
+        tail.look()
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    tail.look()
+    at_once = marks.parse(texts)
+    assert tail.marks().events == at_once.events
+    assert [s.end_s.tolist() for s in tail.marks().series] == [s.end_s.tolist() for s in at_once.series]
+
+
+def test_marks_that_were_handed_out_stay_as_they_were_when_more_steps_come():
+    reader = marks.Reader("0-1.marks")
+    reader.add(start(0) + lines(0, 10, 1.0))
+    (before,) = marks.joined([reader]).series
+    for n in range(10, 500):
+        reader.add(line(n + 1, samples=9))
+    assert before.end_s.tolist() == [float(n) for n in range(1, 11)]
+    assert before.samples.sum() == 40
+    assert len(reader) == 500
+
+
+def test_steps_of_an_earlier_session_are_read_and_are_not_of_this_one(tmp_path: Path):
+    (tmp_path / "0-1.marks").write_text(start(0, unix_ns=1) + lines(0, 10, 1.0))
+    tail = Tail(tmp_path)
+    (tmp_path / "0-2.marks").write_text(start(500, unix_ns=10**12) + lines(500, 3, 1.0))
+    tail.look()
+    assert len(tail.marks().series[0].end_s) == 13
+    assert (tail.steps, tail.mains, tail.new("0-1.marks")) == (3, (2,), False)
+
+
+def test_a_step_is_kept_in_less_than_150_bytes_and_its_text_not_at_all(tmp_path: Path):
+    """A million steps were half a gigabyte as text."""
+    count, stages = 40_000, "10000000 -1 30000000 60000000 -1 5000000 -1"
+    file = tmp_path / "0-1.marks"
+    file.write_text(start(0))
+    tracemalloc.start()
+    tail = Tail(tmp_path)
+    with file.open("a") as out:
+        for begin in range(0, count, 1000):
+            out.write("".join(line(begin + n + 1, stages=stages) for n in range(1000)))
+            out.flush()
+            tail.look()
+            assert len(tail.marks().series[0].end_s) == begin + 1000
+    kept, _peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept / count < 150
+
+
+def test_a_number_that_is_none_is_passed_over():
+    text = start(0) + line(1) + line(2).replace("4", "--4") + line(3).replace("4", "9" * 400)
+    assert marks.parse({"0-1.marks": text}).series[0].end_s.tolist() == [1]
 
 
 def test_phases_are_told_by_name_and_rank():

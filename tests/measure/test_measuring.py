@@ -182,3 +182,23 @@ def test_every_verb_of_runs_has_a_document_whose_nulls_have_reasons() -> None:
         assert nulls_without_reason(document["result"]) == []
         assert answer.page().blocks
         assert answer.table().rows
+
+
+def test_data_that_cannot_be_used_is_one_error_and_leaves_no_run(tmp_path: Path) -> None:
+    (tmp_path / "pictures" / "alone").mkdir(parents=True)
+    (tmp_path / "pictures" / "alone" / "a.jpg").write_bytes(b"no picture")
+    request = MeasureRequest(workload="resnet18", data=str(tmp_path / "pictures"), steps=2, no_limits=True)
+    with pytest.raises(InvalidInput, match="two"):
+        api.measure(request, today=DAY, tell=lambda message: None)
+    assert open_store().list() == ()
+
+
+def test_a_folder_that_is_not_there_is_refused_before_anything_runs() -> None:
+    with pytest.raises(InvalidInput, match="there is nothing"):
+        api.measure(MeasureRequest(workload="resnet18", data="nowhere"), today=DAY, tell=lambda message: None)
+
+
+def test_a_run_is_not_compared_with_itself() -> None:
+    number = str(open_store().put(kept.run_of(gpu_record(), "2026.11.30")))
+    with pytest.raises(InvalidInput, match=f"Run {number} is there twice"):
+        api.runs(RunsRequest(action="compare", names=(f"{number},{number}", "2")), today=DAY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import get_args
 
 import pytest
@@ -14,8 +15,11 @@ import torchvision
 from benchmarks.memory_counts import Case, allocated_mb, case, counted_mb, tracked_mb
 from torch import nn
 
+from gpuwise import api
 from gpuwise.errors import InvalidInput, UnknownName
 from gpuwise.measure import memory, meta
+from gpuwise.request import DescribeRequest
+from gpuwise.workloads import override
 
 MB = 2**30 / 1e6
 """Megabytes (10^6 bytes) of a gibibyte."""
@@ -166,3 +170,12 @@ def test_a_name_that_is_not_known_is_refused(wrong: dict[str, str]) -> None:
 def test_fp8_has_no_autocast_and_is_refused() -> None:
     with pytest.raises(InvalidInput, match="fp8"):
         memory.peak("torchvision.models:resnet18", batch=1, precision="fp8")
+
+
+def test_describe_tells_the_peak_and_another_batch_takes_it_away_again():
+    request = DescribeRequest(target="torchvision.models:resnet18", batch=8, input_size=96)
+    workload = api.describe(request, today=date(2026, 11, 30)).workload
+    assert 0.1 < workload.peak_memory_gib < 0.6
+    assert "fake tensors" in str(workload.reasons["peak_memory_gib"])
+    assert override(workload, batch=16).peak_memory_gib is None
+    assert override(workload, batch=8).peak_memory_gib == workload.peak_memory_gib

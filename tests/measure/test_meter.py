@@ -112,6 +112,19 @@ def test_the_rank_is_what_the_launcher_says(folder, monkeypatch):
     assert written(folder).series[0].rank == 3
 
 
+@pytest.mark.parametrize(
+    ("environ", "processes"),
+    [
+        ({"SLURM_NTASKS": "8", "SLURM_PROCID": "0"}, 1),  # one process in an allocation of eight tasks
+        ({"SLURM_NTASKS": "8", "RANK": "1", "WORLD_SIZE": "2"}, 2),
+        ({"WORLD_SIZE": "2"}, 1),  # no launcher says which of them this is
+        ({}, 1),
+    ],
+)
+def test_processes_are_those_that_a_launcher_joined_and_not_the_tasks_of_an_allocation(environ, processes):
+    assert meter.world(environ) == processes
+
+
 def test_the_first_lines_are_written_at_once_and_later_ones_within_half_a_second(folder):
     writer = Writer.from_environment()
     for i in range(meter.AT_ONCE):

@@ -59,6 +59,11 @@ def test_a_cpu_run_changes_no_speed_and_gives_the_epochs_and_samples_of_the_pers
     assert not {"epochs", "samples"} & job.assumed.keys()
 
 
+def test_the_answer_says_what_of_the_job_is_as_in_the_run(written) -> None:
+    notes = [str(note) for note in ranked(written(CPU), workloads=("painter-light",)).warnings]
+    assert "painter-light: 20000 samples, 12 epochs as in your own run" in notes
+
+
 def test_what_the_person_states_now_is_stronger_than_the_run(written) -> None:
     (job,) = ranked(written(CPU), workloads=("painter-light",), epochs=3.0).workloads
     assert (job.epochs, job.samples) == (3.0, 20_000)

@@ -19,8 +19,8 @@ from gpuwise.errors import InvalidInput
 from gpuwise.measure import session
 from gpuwise.measure.energy import HostSample
 from gpuwise.measure.failing import died, killed_for_memory, last_words
-from gpuwise.measure.record import Cpus, Host, Record, Setup
-from gpuwise.measure.session import Patience, Until
+from gpuwise.measure.record import Cpus, Device, Host, Record, Setup
+from gpuwise.measure.session import TRAINING_GRACE_S, Patience, Until
 from gpuwise.measure.system import System
 
 HOST = Host(system="Linux", cpus=Cpus(host=8, allowed=8.0), shm_gib=1.0, shm_used_fraction=0.1)
@@ -38,6 +38,8 @@ class FakeWatch:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.mains: list[tuple[int, ...]] = []
+        self.used: list[tuple[Device, ...]] = []
         self.device_reasons: dict[int, dict[str, str]] = {}
         self.host_reasons: dict[str, str] = {}
 
@@ -45,7 +47,10 @@ class FakeWatch:
         self.calls.append(f"start {allowed:g}")
 
     def watch(self, mains):
-        self.calls.append("watch")
+        self.mains.append(tuple(mains))
+
+    def use(self, devices):
+        self.used.append(tuple(devices))
 
     def taken(self):
         return (), (HostSample(t_s=time.perf_counter(), shm_used_fraction=0.87),)
@@ -67,10 +72,10 @@ def run(tmp_path) -> Callable[..., Ran]:
         program = tmp_path / "program.py"
         program.write_text(code)
         command = options.pop("command", (sys.executable, str(program)))
+        options.setdefault("output", output)
         record = session.run(
-            command, setup=Setup(workload="own"), folder=tmp_path / "run", host=HOST, output=output, keep=kept.append,
-            **options,
-        )  # fmt: skip
+            command, setup=Setup(workload="own"), folder=tmp_path / "run", host=HOST, keep=kept.append, **options
+        )
         return Ran(record, output.getvalue(), kept)
 
     return ran
@@ -94,7 +99,8 @@ def gone(pid: int) -> bool:
 
 def test_steps_of_a_program_become_its_record_and_its_output_is_passed_on(run):
     ran = run(MARKED + "print('out'); print('err', file=sys.stderr)\n" + STEPS.format(count=20, seconds=0.01))
-    assert sorted(ran.output.split()) == ["err", "out"]
+    assert "out" in ran.output
+    assert "err" in ran.output
     assert (ran.record.status, ran.record.ending, ran.record.failure) == ("finished", "program ended", None)
     assert ran.record.pace is not None
     assert ran.record.pace.steps == 20
@@ -107,6 +113,43 @@ def test_watching_begins_with_the_child_and_ends_with_it(run):
     watch = FakeWatch()
     run("pass", watch=watch)
     assert watch.calls == ["start 8", "stop"]
+
+
+def test_the_processes_that_step_are_told_to_the_watch_at_every_look(run):
+    watch = FakeWatch()
+    ran = run(MARKED + "import os; print(os.getpid())\n" + STEPS.format(count=150, seconds=0.01), watch=watch)
+    assert (int(ran.output),) in watch.mains
+
+
+CARDS = tuple(Device(index=i, name="NVIDIA H100", vendor="NVIDIA", backend="cuda", uuid=f"GPU-{i}") for i in range(8))
+
+
+def test_only_the_devices_that_the_program_uses_are_watched_once_it_has_told_them(run):
+    watch = FakeWatch()
+    told = (
+        "from meter import Writer\nw = Writer.from_environment()\n"
+        "w.event('devices', list=[{'backend': 'cuda', 'index': 3}], flush=True)\n"
+    )
+    ran = run(MARKED + told + STEPS.format(count=150, seconds=0.01), watch=watch, devices=CARDS)
+    assert watch.used == [(CARDS[3],)]
+    assert ran.record.devices == (CARDS[3],)
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError, OSError, ValueError])
+def test_a_program_goes_on_where_nobody_takes_its_output_any_more(run, error):
+    """A pipe holds 64 KiB: who stops reading it stops the program."""
+
+    class Gone(io.BytesIO):
+        def write(self, _):
+            raise error
+
+    code = MARKED + "print('x' * 500_000)\nprint('last words', file=sys.stderr)\n" + STEPS.format(count=9, seconds=0)
+    ran = run(code + "raise ValueError('bad label')\n", output=Gone(), until=Until(minutes=0.5))
+    assert (ran.record.ending, ran.record.failure) == ("failed", "ValueError: bad label")
+
+
+def test_reference_training_can_be_given_a_minute_for_its_checkpoint():
+    assert TRAINING_GRACE_S >= 60 > Patience().grace_s
 
 
 def test_a_program_that_marks_nothing_gives_the_reason(run):

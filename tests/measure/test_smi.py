@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import machine
 
-from gpuwise.measure.smi import agreed, cell, parse, read, version
+from gpuwise.measure.smi import cell, parse, read, version
 from gpuwise.measure.system import Ran
 
 COLUMNS = ("index", "utilization.gpu", "memory.used", "memory.total", "power.draw")
@@ -64,14 +64,6 @@ def test_uc_035_a_power_range_from_high_to_low_is_dropped() -> None:
     (seen,) = parse("power.min_limit [W], power.max_limit [W]\n1, 0\n")
     assert (seen.power_least_w, seen.power_most_w) == (None, None)
     assert set(seen.notes) == {"power_least_w", "power_most_w"}
-
-
-def test_uc_035_the_framework_knows_best_what_it_allocated() -> None:
-    value, note = agreed(0.9, 9.8)
-    assert value == 9.8
-    assert note is not None
-    assert "0.9" in note
-    assert agreed(10.4, 9.8) == (10.4, None)
 
 
 def test_more_used_than_there_is_and_a_share_above_one_are_dropped() -> None:

@@ -51,26 +51,16 @@ COMPILED = [51.0, 0.9, 0.31] + [0.30] * 497
 
 def test_uc_001_launches_that_nobody_waited_for_give_no_forecast():
     timing = {"event": "timing", "t": ns(100), "rank": 0, "clock": "launch"}
-    launched = marks(series([0.00003] * 100), events=[timing])
+    launched = marks(series([0.00003] * 100, samples=32, tokens=64), events=[timing])
     found = pace(launched)
     assert found is not None
     assert "launch time only" in found.reasons["step_s"]
+    assert (found.samples_per_s, found.tokens_per_s) == (None, None)
+    assert found.reasons["samples_per_s"] == found.reasons["tokens_per_s"] == found.reasons["step_s"]
     assert stages(launched, found).launch_only
     assert not precise_enough(found)
     with pytest.raises(MeasurementFailed, match="launch time only"):
         forecast(found, steps=1000)
-
-
-def test_uc_001_one_wait_at_each_border_turns_launches_into_the_true_step():
-    events = [
-        {"event": "timing", "t": ns(100), "rank": 0, "clock": "launch"},
-        {"event": "synced", "t": ns(100), "rank": 0},
-        {"event": "synced", "t": ns(100 + 100 * 0.00136), "rank": 0},
-    ]
-    found = paced(series([0.00003] * 100), events=events)
-    assert found.step_s.value == pytest.approx(0.00136, rel=0.01)
-    assert "step_s" not in found.reasons
-    assert forecast(found, steps=1000).train_s.value == pytest.approx(1.36, rel=0.01)
 
 
 def test_uc_003_the_start_is_listed_once_and_the_steady_step_is_untouched_by_it():
@@ -92,6 +82,13 @@ def test_uc_003_ten_steps_are_never_quoted_as_their_mean():
     nine = marks(series(COMPILED[:9]))
     assert pace(nine) is None
     assert why_none(nine) == "too few steps: 9 were done, 7 after warm-up, at least 8 are needed"
+
+
+def test_steps_that_are_missing_for_another_reason_than_warm_up_are_told_with_it():
+    """Eight steps after warm-up, but one of them took 20 s: seven are left."""
+    long = marks(series([5.0, *[0.3] * 4, 20.0, *[0.3] * 3]))
+    assert pace(long) is None
+    assert why_none(long) == "too few steps: 8 after warm-up less 1 very long are 7, at least 8 are needed"
 
 
 def test_uc_004_recompiles_are_told_and_neither_dropped_nor_spread():
@@ -135,6 +132,9 @@ def test_uc_005_a_resumed_run_has_a_warm_up_of_its_own_and_no_gap_between_sessio
     assert found.tokens_per_s == pytest.approx(10_000, rel=0.01)
     assert found.start_s == pytest.approx(6.8, rel=0.01)
     assert found.warm_up == 2
+    part = steady(marks(resumed))
+    assert part is not None
+    assert part.window == (pytest.approx(3731.8), pytest.approx(3751.6)), "of the last session, without the pause"
 
 
 @pytest.mark.parametrize("order", ["before the mark", "after the mark"])
@@ -267,7 +267,7 @@ def test_stages_are_means_of_the_steady_part_and_the_rest_is_what_they_leave():
 
 def test_stages_by_device_events_leave_the_hosts_wait_out_of_the_sum():
     events = [
-        {"event": "devices", "t": ns(100), "rank": 0, "kind": "cuda", "indices": [0]},
+        {"event": "timing", "t": ns(100), "rank": 0, "clock": "device"},
         {"event": "syncs", "t": ns(104), "rank": 0, "count": 100, "steps": 50},
         {"event": "launches", "t": ns(101), "rank": 0, "operations": 480},
     ]
@@ -281,12 +281,15 @@ def test_stages_by_device_events_leave_the_hosts_wait_out_of_the_sum():
     assert "rest_s" not in of.reasons
 
 
-def test_stages_of_an_accelerator_without_device_events_are_launch_times():
-    devices = {"event": "devices", "t": ns(100), "rank": 0, "kind": "mps"}
-    one = marks(series([0.1] * 50, forward_s=0.02), events=[devices])
+def test_stages_by_the_hosts_clock_have_its_waits_in_their_sum():
+    """The same stages as above, but the wait for the device is a part of the host's step."""
+    told = {"event": "timing", "t": ns(100), "rank": 0, "clock": "host"}
+    one = marks(series([0.1] * 50, forward_s=0.02, backward_s=0.03, sync_s=0.04), events=[told])
     found = pace(one)
     assert found is not None
-    assert stages(one, found).launch_only
+    of = stages(one, found)
+    assert not of.launch_only
+    assert of.rest_s == pytest.approx(0.01)
     assert "step_s" not in found.reasons
 
 
@@ -306,6 +309,19 @@ def test_no_steps_give_no_pace_and_a_reason():
     assert why_none(marks()) == "no step was marked"
     assert ranks(marks()) == ()
     assert steady(marks()) is None
+
+
+def test_samples_that_the_marks_do_not_count_are_those_that_the_person_states():
+    silent, counted = marks(series([0.1] * 50)), marks(series([0.1] * 50, samples=4))
+    stated = pace(silent, samples_per_step=256)
+    assert stated is not None
+    assert stated.samples_per_s is not None
+    assert stated.samples_per_s.value == pytest.approx(2560, rel=0.01)
+    assert stated.samples_per_step == 256
+    assert "samples_per_s" not in stated.reasons
+    seen = pace(counted, samples_per_step=256)
+    assert seen is not None
+    assert seen.samples_per_step == 4
 
 
 def test_samples_of_a_rank_that_does_not_count_them_are_unknown_not_zero():

@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,11 +26,14 @@ pytest.importorskip("simplejpeg", reason="reading images needs simplejpeg: pip i
 import simplejpeg
 import torch
 
-from gpuwise.errors import DataError, InvalidInput
+from gpuwise.errors import DataError, InvalidInput, Message
 from gpuwise.measure import checkpoint
 from gpuwise.measure.job import Job
-from gpuwise.measure.train import End, main, reference_training
-from gpuwise.measure.training import fitting_batch, is_out_of_memory
+from gpuwise.measure.precision import choose
+from gpuwise.measure.record import Device, Ending
+from gpuwise.measure.timer import Pulse
+from gpuwise.measure.train import ECHO_S, End, Interrupt, living, main, reference_training, settled_device
+from gpuwise.measure.training import AGREED_EVERY, AGREED_S, Agreement, fitting_batch, is_out_of_memory
 
 STEPS_AN_EPOCH = 4
 
@@ -112,7 +116,8 @@ def test_a_training_tells_all_that_a_record_needs(job: Job) -> None:
     assert (setup["samples"], setup["validation_samples"], setup["classes"]) == (32, 8, 2)
     assert (setup["precision"], setup["memory_format"], setup["batch_per_accelerator"]) == ("fp32", "nhwc", 8)
     assert [(e["number"], e["samples"], e["validated"]) for e in seen.told("epoch")] == [(1, 32, 8), (2, 32, 8)]
-    assert seen.told("devices")[0]["list"][0]["backend"] == "cpu"
+    assert [device["backend"] for device in seen.told("devices")[0]["list"]] == ["cpu"]
+    assert seen.told("timing") == [{"event": "timing", "clock": "host"}]
     assert seen.told("loader")[-1]["samples"] == 2 * 32
     assert seen.told("loader")[-1]["decode_ns"] > 0
     assert {p["name"] for p in seen.told("phase")} == {"data", "building", "validation"}
@@ -127,6 +132,47 @@ def test_ceilings_are_measured_on_weights_that_are_thrown_away(job: Job, monkeyp
     assert all(0 < e["low"] <= e["value"] <= e["high"] for e in seen.told("limit"))
     assert seen.losses == plain.losses
     assert seen.told("loader")[-1]["samples"] == 2 * 32  # those of the ceiling are not counted
+
+
+def test_a_long_validation_and_long_ceilings_give_signs_of_life(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuwise.measure.timer.ALIVE_S", 0.0)  # then every sign is told
+    monkeypatch.setattr("gpuwise.measure.train.LIMIT_S", 0.2)
+    _, seen = train(replace(job, limits=True, epochs=1))
+    names = [event.get("name", event["event"]) for event in seen.events]
+    before, after = names[: names.index("limits")], names[names.index("limits") :]
+    assert before.count("alive") >= 9 + 8  # spans of the feed and of the device
+    assert after[: after.index("validation")].count("alive") == 1  # 8 held out, one batch
+
+
+def test_work_that_tells_how_far_it_is_gives_signs_of_life(capsys: pytest.CaptureFixture[str]) -> None:
+    seen, now = Seen(), [0.0]
+    telling = living(Pulse(seen, clock=lambda: now[0]))
+    for second in range(0, 61, 2):
+        now[0] = float(second)
+        telling(Message("so many paintings made"))
+    assert len(seen.told("alive")) == 10
+    assert len(capsys.readouterr().err.splitlines()) == 31
+
+
+# ---- on which device ----
+
+
+def cards(*capabilities: str) -> tuple[Device, ...]:
+    return tuple(
+        Device(index=i, name=f"card {c}", vendor="NVIDIA", backend="cuda", capability=c)
+        for i, c in enumerate(capabilities)
+    )
+
+
+def test_a_process_uses_one_device_of_the_machine_and_its_facts_decide(job: Job) -> None:
+    machine = cards("7.5", "9.0")
+    own, device = settled_device(replace(job, device="cuda:1"), 0, look=lambda: machine)
+    assert (own, device) == (machine[1], torch.device("cuda", 1))
+    assert choose(own).precision == "amp_bf16"  # card 0 only emulates it
+    own, device = settled_device(replace(job, device=None), 0, look=lambda: machine)
+    assert (own, device) == (machine[0], torch.device("cuda", 0))
+    with pytest.raises(InvalidInput, match="there are 2"):
+        settled_device(replace(job, device="cuda:2"), 0, look=lambda: machine)
 
 
 def test_counts_of_the_model_are_told(job: Job) -> None:
@@ -227,6 +273,44 @@ def test_too_many_damaged_images_end_it_and_a_few_are_counted(job: Job, pictures
     assert (end.ending, seen.told("skipped")[-1]["counts"]) == ("epochs", {"damaged": 3})
     with pytest.raises(DataError, match="cannot be read"):
         train(replace(job, data=str(tmp_path / "many")))
+
+
+# ---- together ----
+
+
+@pytest.mark.parametrize(
+    ("step_s", "after_steps"), [((0.01, 0.012), AGREED_EVERY), ((0.45, 0.7), 2), ((30.0, 31.0), 1)]
+)
+def test_processes_end_after_the_same_step_within_two_seconds_or_a_step(
+    step_s: tuple[float, float], after_steps: int
+) -> None:
+    """Each process has its own clock; the first wants to end after its step 40."""
+    figures, ends = [[0.0], [0.0]], [0, 0]
+    both = threading.Barrier(2, timeout=20)
+
+    def process(number: int) -> None:
+        def highest(own: list[float]) -> list[float]:
+            figures[number] = own
+            both.wait()
+            most = [max(column) for column in zip(*figures, strict=True)]
+            both.wait()
+            return most
+
+        agreement = Agreement(highest)
+        for step in range(1, 1000):
+            wanted: Ending | None = "minutes" if number == 0 and step >= 40 else None
+            if agreement.ending(wanted, 1e6 * number + step * step_s[number]) is not None:
+                ends[number] = step
+                return
+
+    threads = [threading.Thread(target=process, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ends[0] == ends[1]
+    assert 40 <= ends[0] < 40 + after_steps
+    assert AGREED_S <= 2
 
 
 @contextmanager
@@ -377,6 +461,27 @@ def signals() -> Iterator[None]:
     yield
     for number, handler in kept.items():
         signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+def test_a_signal_that_a_launcher_passes_on_again_does_not_cut_the_last_step_off() -> None:
+    now = [100.0]
+    interrupt = Interrupt(clock=lambda: now[0])
+    interrupt.gentle = True
+    for _ in range(2):
+        signal.raise_signal(signal.SIGTERM)
+        now[0] += ECHO_S / 2
+    assert interrupt.asked
+    now[0] += ECHO_S
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("signals")
+def test_a_signal_before_training_ends_the_program_at_once() -> None:
+    Interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 @pytest.mark.usefixtures("signals")

@@ -27,7 +27,8 @@ from gpuwise.measure.record import (
     Storage,
     Work,
 )
-from gpuwise.measure.verdict import Judgement, batch_that_fits, judge, needed_gib, shared_memory_need_gib
+from gpuwise.measure.verdict import Judgement, judge, needed_gib, shared_memory_need_gib
+from gpuwise.measure.verdict.memory import batch_that_fits
 
 A100 = Device(
     index=0, name="NVIDIA A100-SXM4-80GB", vendor="NVIDIA", backend="cuda", memory_gib=80.0, native_bf16=True,
@@ -331,6 +332,13 @@ def test_uc_023_the_batch_is_fitted_on_allocated_memory():
         batch_that_fits([4, 4], [3.5, 3.5], card_gib=16.0)
     with pytest.raises(InvalidInput, match="does not grow"):
         batch_that_fits([1, 2], [3.0, 1.2], card_gib=16.0)
+
+
+def test_heat_of_a_card_that_the_job_does_not_use_is_no_finding():
+    own, beside = DeviceLoad(index=0, busy_fraction=gauge(0.98)), DeviceLoad(index=1, throttled={"heat": 1.0})
+    found = judge(run(0.2, device_loads=(own, beside), stages=Stages(wait_s=0.001, forward_s=0.19)))
+    assert found.kind == "compute-bound"
+    assert "heat" not in {finding.cause for finding in found.findings}
 
 
 def test_uc_024_heat_is_told_with_clocks_and_the_step_it_costs():

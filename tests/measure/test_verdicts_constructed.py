@@ -21,10 +21,10 @@ QUICK = ("loading between the steps", "pinned by a library")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_a_scripted_run_is_never_judged_wrongly(case):
+def test_a_scripted_run_is_never_judged_wrongly_and_hardly_ever_left_unknown(case):
     found = [outcome(case, judge(case.record(seed))) for seed in SEEDS]
     assert "wrong" not in found
-    assert "right" in found
+    assert found.count("right") >= 4, found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="CPU affinities and /proc are those of Linux")

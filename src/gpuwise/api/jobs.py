@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuwise.api.world import World, as_offered, platforms, unknown, workload_of, workloads_of_runs
-from gpuwise.errors import InvalidInput, Message, MissingEvidence
+from gpuwise.errors import InvalidInput, MeasurementFailed, Message, MissingEvidence
 from gpuwise.model import Candidate, Exclusion, Fx, Platform, Prediction, Ranking, Refusal, Workload
 from gpuwise.rank import GpuFilter
 from gpuwise.rank import rank as rank_offers
@@ -174,10 +174,30 @@ def describe(request: DescribeRequest, *, today: date) -> Described:
         )
         stated = ("batch", "precision", "samples", "epochs")
         workload = override(workload, **{name: getattr(request, name) for name in stated})
+        workload = _with_peak(workload, request)
     else:
         _refuse_counting(request)
         workload = workload_of(request.target, request)
     return Described(request=request, as_of=today, workload=workload)
+
+
+def _with_peak(workload: Workload, request: DescribeRequest) -> Workload:
+    """With the memory that a training step takes at this batch, found on fake tensors; else with why it is unknown."""
+    from gpuwise.measure.memory import peak
+
+    try:
+        found = peak(
+            request.target,
+            batch=workload.batch_per_accelerator,
+            input_size=request.input_size,
+            tokens=request.tokens,
+            optimizer=request.optimizer,  # type: ignore[arg-type]  # `peak` refuses those it cannot count
+            precision=workload.precision,
+        )
+    except (InvalidInput, MeasurementFailed) as error:
+        return replace(workload, reasons={**workload.reasons, "peak_memory_gib": error.message})
+    why = Message("counted on fake tensors; the largest part falls due in: {phase}", phase=found.phase)
+    return replace(workload, peak_memory_gib=found.total_gib, reasons={**workload.reasons, "peak_memory_gib": why})
 
 
 def _refuse_counting(request: DescribeRequest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -12,6 +13,10 @@ from gpuwise.measure.ceilings import Ceilings
 from gpuwise.measure.ceilings import ceilings as probe
 from gpuwise.measure.check import Checked
 from gpuwise.measure.check import check as look
+from gpuwise.measure.energy import gauge
+from gpuwise.measure.gauges import Sampler
+from gpuwise.measure.host import cpus
+from gpuwise.measure.record import Gauge
 from gpuwise.request import CeilingsRequest, CheckRequest
 
 Tell = Callable[[Message], None]
@@ -19,11 +24,12 @@ Tell = Callable[[Message], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
-    """The answer to `ceilings`."""
+    """The answer to `ceilings`. others: what other processes took of the allowed CPUs meanwhile."""
 
     request: CeilingsRequest
     as_of: date
     ceilings: Ceilings
+    others: Gauge | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +43,14 @@ class Looked:
 
 def ceilings(request: CeilingsRequest, *, today: date, tell: Tell) -> Probed:
     """What can this machine do at best? InvalidInput for a folder that is not there."""
-    found = probe(_folder(request.data), budget_s=request.within_s, tell=tell)
-    return Probed(request=request, as_of=today, ceilings=found)
+    folder, watch = _folder(request.data), Sampler()
+    watch.start(os.getpid(), allowed=cpus().allowed)
+    try:
+        found = probe(folder, budget_s=request.within_s, tell=tell)
+    finally:
+        _, seen = watch.stop()
+    others = gauge(sample.others_fraction for sample in seen)
+    return Probed(request=request, as_of=today, ceilings=found, others=others)
 
 
 def check(request: CheckRequest, *, today: date, tell: Tell) -> Looked:

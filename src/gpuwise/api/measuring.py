@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from secrets import token_hex
 
-from gpuwise.errors import GpuwiseError, InvalidInput, Message
+from gpuwise.errors import GpuwiseError, InvalidInput, MeasurementFailed, Message
 from gpuwise.measure import kept, session
 from gpuwise.measure.compare import Comparison
 from gpuwise.measure.compare import compare as compare_records
@@ -18,8 +18,9 @@ from gpuwise.measure.devices import devices
 from gpuwise.measure.gauges import Sampler
 from gpuwise.measure.host import host
 from gpuwise.measure.job import Job, from_json, from_mapping
-from gpuwise.measure.record import Device, Record, Setup
+from gpuwise.measure.record import Device, Record, Setup, Work
 from gpuwise.measure.verdict import Judgement, judge
+from gpuwise.model import Precision
 from gpuwise.names import Match, resolve
 from gpuwise.request import MeasureRequest, RunsRequest
 from gpuwise.store import package
@@ -32,13 +33,15 @@ TRAINING = ("-m", "gpuwise.measure.train")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A measured run with its verdict. run: its number in the store, None if it could not be kept."""
+    """A measured run with its verdict. run: its number in the store, None if it could not be kept. tried: what was
+    found to help the loader (--advise), None where nothing was tried."""
 
     request: MeasureRequest | RunsRequest
     as_of: date
     record: Record
     judgement: Judgement
     run: int | None
+    tried: tuple[Message, ...] | None = None
     warnings: tuple[Message, ...] = ()
 
 
@@ -56,12 +59,12 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Runs of a kind beside runs of another kind."""
+    """Runs of a kind beside runs of another kind, each with its number or file."""
 
     request: RunsRequest
     as_of: date
-    before: tuple[Record, ...]
-    after: tuple[Record, ...]
+    before: tuple[tuple[str, Record], ...]
+    after: tuple[tuple[str, Record], ...]
     comparison: Comparison
     warnings: tuple[Message, ...] = ()
 
@@ -77,14 +80,44 @@ def measure(request: MeasureRequest, *, today: date, tell: Tell) -> Measured:
     plan = _plan(request)
     shelf = Shelf.of(tell, request.resume)
     record = _run(plan, request, shelf, tell)
+    if plan.job is not None and _never_began(record):
+        raise _refused(record)
     return Measured(
         request=request,
         as_of=today,
         record=record,
         judgement=judge(record),
         run=shelf.number,
+        tried=_tried(plan, record, tell) if request.advise else None,
         warnings=tuple(shelf.warnings),
     )
+
+
+def _never_began(record: Record) -> bool:
+    """Reference training that could not do a step: there is nothing to show or to keep."""
+    return record.status == "failed" and record.ending in ("data", "failed") and not (record.pace or record.epochs)
+
+
+def _refused(record: Record) -> GpuwiseError:
+    what = Message("{why}.", why=(record.failure or "Training did not begin").rstrip("."))
+    if record.ending == "data":
+        return InvalidInput(what, Message("Give --data other images; see gpuwise measure --help."))
+    return MeasurementFailed(what, Message("Change what you asked for; see gpuwise measure --help."))
+
+
+def _tried(plan: Plan, record: Record, tell: Tell) -> tuple[Message, ...] | None:
+    """What helps the loader of reference training, tried on some of its own images."""
+    assert plan.job is not None
+    side = record.setup.image_size
+    if side is None or record.status == "failed":
+        return None
+    from gpuwise.measure.advice import tried
+    from gpuwise.measure.data import find
+
+    tell(Message("Trying what feeds the device faster ..."))
+    found = find(plan.data, seed=plan.job.seed, painters=plan.job.painters, label=plan.job.label)
+    files = [sample.path for sample in found.train]
+    return tried(files, side, plan.job.feed, record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +142,7 @@ def _program(request: MeasureRequest) -> Plan:
     named = next((w for w in words[1:] if w.endswith((".py", ".sh"))), words[0])
     return Plan(
         command=request.command,
-        setup=Setup(workload=named, command=request.command),
+        setup=Setup(workload=named, command=request.command, samples_per_step=request.samples_per_step),
         folder=_new_folder(),
         data=_data(request),
     )
@@ -155,8 +188,9 @@ def _resumed(request: MeasureRequest) -> Plan:
     assert request.resume is not None
     _need_torch()
     record = kept.find(request.resume, open_store())
-    folder = kept.runs_folder() / (record.folder or "")
-    if record.folder is None or not (folder / JOB_FILE).is_file():
+    name = record.folder or ""
+    folder = kept.runs_folder() / Path(name).name
+    if not name or folder.name != name or not (folder / JOB_FILE).is_file():
         raise InvalidInput(
             Message("Run {run} cannot be resumed: its folder is not on this machine.", run=request.resume),
             Message("Only reference training leaves a checkpoint, where it ran. Measure again."),
@@ -208,7 +242,7 @@ def _run(plan: Plan, request: MeasureRequest, shelf: Shelf, tell: Tell) -> Recor
         devices=devices(),
         watch=Sampler(),
         until=until,
-        patience=session.Patience(stall_s=request.stall_s, first_stall_s=max(request.stall_s, FIRST_STALL_S)),
+        patience=_patience(request, plan),
         attach=plan.job is None,
         own_data=plan.data is not None,
         tell=tell,
@@ -217,8 +251,17 @@ def _run(plan: Plan, request: MeasureRequest, shelf: Shelf, tell: Tell) -> Recor
     return _named(record, plan)
 
 
+def _patience(request: MeasureRequest, plan: Plan) -> session.Patience:
+    """A limit that the person gave holds from the start on; else there is more time before the first step."""
+    given = request.stall_s != MeasureRequest().stall_s
+    first = request.stall_s if given else max(request.stall_s, FIRST_STALL_S)
+    usual = session.Patience(stall_s=request.stall_s, first_stall_s=first)
+    return usual if plan.job is None else replace(usual, grace_s=session.TRAINING_GRACE_S)
+
+
 USUAL_SIDE = 224
 """Pixels a side of an image in the built-in workloads: training at another size is another job, under another name."""
+MARKS_ROOM_BYTES = 1 << 20
 FIRST_STALL_S = 900.0
 """Before the first step a program may import, compile, make paintings and re-encode images."""
 
@@ -233,7 +276,26 @@ def _named(record: Record, plan: Plan) -> Record:
     if run is not None and plan.job is not None and side not in (None, USUAL_SIDE):
         run = replace(run, workload=f"{plan.job.network}@{side}")
     folder = plan.folder.name if plan.job is not None else None
-    return replace(record, devices=tuple(found), measurement=run, folder=folder)
+    work = None if record.work is None else _with_peak(record.work, record.setup.precision, found)
+    return replace(record, devices=tuple(found), measurement=run, folder=folder, work=work)
+
+
+def _with_peak(work: Work, precision: Precision | None, used: Sequence[Device]) -> Work:
+    """The counts with the peak that MFU is measured against: the data sheet's dense rate of the arithmetic that ran."""
+    card = package.accelerators().get(used[0].accelerator or "") if used else None
+    if card is None or precision is None:
+        why = "no data sheet is known for this device" if card is None else "the precision is not known"
+        return replace(work, reasons={**work.reasons, "peak_tflops": why})
+    name = "fp32_tflops" if precision == "fp32" else f"{_ARITHMETIC.get(precision, precision)}_tflops"
+    peak = getattr(card, name)
+    if peak is None:
+        why = f"the data sheet of {card.name} has no {precision} rate"
+        return replace(work, reasons={**work.reasons, "peak_tflops": why})
+    return replace(work, peak_tflops=peak, peak_source=f"data sheet of {card.name}, {name.partition('_')[0]}, dense")
+
+
+_ARITHMETIC = {"amp": "fp16", "amp_bf16": "bf16"}
+"""Precision -> the arithmetic of its matrix products."""
 
 
 def _accelerator(device: Device) -> str | None:
@@ -247,6 +309,9 @@ def _accelerator(device: Device) -> str | None:
 def _begin(plan: Plan) -> None:
     try:
         plan.folder.mkdir(parents=True, exist_ok=True)
+        room = plan.folder / "room"
+        room.write_bytes(bytes(MARKS_ROOM_BYTES))  # a full disk is told now, not after the run
+        room.unlink()
         if plan.job is not None:
             (plan.folder / JOB_FILE).write_text(plan.job.to_json(), encoding="utf-8")
     except OSError as error:
@@ -280,8 +345,10 @@ class Shelf:
         return Shelf(store, package.version(), number, warnings)
 
     def keep(self, record: Record) -> None:
-        if self.store is None:
+        if self.store is None or (_never_began(record) and record.folder):
             return
+        if self.number is None and record.status == "running" and record.pace is None:
+            return  # nothing was seen yet
         run = kept.run_of(record, self.version)
         try:
             if self.number is None:
@@ -337,5 +404,14 @@ def _shown(request: RunsRequest, today: date) -> Measured:
 
 def _compared(request: RunsRequest, today: date) -> Compared:
     store = open_store()
-    before, after = (tuple(kept.find(one.strip(), store) for one in name.split(",")) for name in request.names)
-    return Compared(request=request, as_of=today, before=before, after=after, comparison=compare_records(before, after))
+    sides = [[one.strip() for one in name.split(",") if one.strip()] for name in request.names]
+    named = [one for side in sides for one in side]
+    repeated = [one for one in named if named.count(one) > 1]
+    if repeated or not all(sides):
+        raise InvalidInput(
+            Message("Run {name} is there twice.", name=repeated[0]) if repeated else Message("A side names no run."),
+            Message("Name each run once: gpuwise runs compare 11,13 12,14"),
+        )
+    before, after = (tuple((one, kept.find(one, store)) for one in side) for side in sides)
+    comparison = compare_records([record for _, record in before], [record for _, record in after])
+    return Compared(request=request, as_of=today, before=before, after=after, comparison=comparison)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib import import_module
@@ -51,9 +51,35 @@ class World:
         return World(
             offers=offers,
             context=replace(context, predict=_predictor(workloads, measurements), quotas=quotas),
-            notes=(*notes, *remarks, *rate_notes(fx, context.as_of)),
+            notes=(*notes, *remarks, *_run_notes(measurements, workloads), *rate_notes(fx, context.as_of)),
             fx=fx,
         )
+
+
+def _run_notes(runs: Sequence[Measurement], workloads: Sequence[Workload]) -> Iterator[Message]:
+    """What of a job is as a run of the person's own had it; and what the runs do not say."""
+    for workload in workloads:
+        own_runs = [run for run in runs if run.workload in (workload.name, *workload.measured_as)]
+        for run in own_runs:
+            taken = {"samples": run.samples, "epochs": run.epochs}
+            same = [
+                Message("{n:g} {what}", n=n, what=name) for name, n in taken.items() if n == getattr(workload, name)
+            ]
+            if same:
+                both = Message("{one}, {other}", one=same[0], other=same[1]) if len(same) == 2 else same[0]
+                yield Message("{workload}: {what} as in your own run", workload=workload.name, what=both)
+        assumed = [name for name in ("samples", "epochs") if own_runs and name in workload.assumed]
+        if assumed:
+            yield Message(
+                "{workload}: your run does not say how long the job is; assumed are {samples:,} samples × {epochs:g} "
+                "epochs: give --samples and --epochs",
+                workload=workload.name,
+                samples=workload.samples,
+                epochs=workload.epochs,
+            )
+    names = {name for workload in workloads for name in (workload.name, *workload.measured_as, *workload.nearest)}
+    for run in (run for run in runs if run.workload not in names):
+        yield Message("the run measured {workload}, which is none of these jobs: it is not used", workload=run.workload)
 
 
 def own() -> ModuleType:
@@ -124,7 +150,7 @@ def read_offers(request: OfferFilters, today: date) -> tuple[Catalogue, tuple[Me
     offers = join([*(one.catalogue for one in loaded), *owned])
     as_offered(request, offers)
     notes = tuple(note for one in loaded for note in one.notes)
-    return offers, (*notes, *_refused(offers.rejects))
+    return offers, (*notes, *_checked_notes(request), *_refused(offers.rejects))
 
 
 def _checked(request: OfferFilters, machines: list[Machine]) -> list[Machine]:
@@ -138,6 +164,14 @@ def _checked(request: OfferFilters, machines: list[Machine]) -> list[Machine]:
         )
     prepare_s = own().preparation_s(Path(path))
     return [replace(machine, preparation_s=prepare_s) for machine in machines]
+
+
+def _checked_notes(request: OfferFilters) -> tuple[Message, ...]:
+    if not isinstance(request, JobFilters) or request.checked is None:
+        return ()
+    seconds = own().preparation_s(Path(request.checked))
+    text = "your machines need {seconds:.3g} s to prepare, as checked: until a first step, without copying data"
+    return (Message(text, seconds=seconds),)
 
 
 def _refused(rejects: Sequence[Message]) -> tuple[Message, ...]:

@@ -20,8 +20,8 @@ def ceilings(request: CeilingsRequest, today: date, tell: Tell) -> Answer:
     return Answer(
         result=result,
         exit_code=0 if any(probe.value for probe in result.ceilings.probes) else FAILED,
-        pages=lambda r: ceilings_page(r.ceilings),
-        documents=lambda r: document(r, {"ceilings": r.ceilings}),
+        pages=lambda r: ceilings_page(r.ceilings, r.others),
+        documents=lambda r: document(r, {"ceilings": r.ceilings, "others_fraction": r.others}),
     )
 
 

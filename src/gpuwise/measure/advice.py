@@ -7,9 +7,13 @@ import platform
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from gpuwise.errors import Message
-from gpuwise.measure.cache import payback_epochs
+from gpuwise.measure.cache import build, payback_epochs
+from gpuwise.measure.data import Dataset, Sample
+from gpuwise.measure.record import Feed, Record
 from gpuwise.measure.trial import Way, rate
 
 ALLOCATOR: Mapping[str, str] = {"MALLOC_MMAP_THRESHOLD_": "268435456", "MALLOC_TRIM_THRESHOLD_": "536870912"}
@@ -51,6 +55,43 @@ class Workers:
     cpus: float
     feed_per_s: float
     device_per_s: float
+
+
+TRIED_FILES = 24
+TRIED_S = 1.0
+
+
+def tried(files: Sequence[str], image_size: int, feed: Feed, record: Record) -> tuple[Message, ...]:
+    """What helps, tried on some of the files that a run read: the number of workers by what was measured alone, copies
+    re-encoded once, the allocator. Takes about a minute. MeasurementFailed where a trial gives no figure."""
+    some = list(files[:: max(1, len(files) // TRIED_FILES)])[:TRIED_FILES]
+    pair = allocator_gain(some, image_size, way=feed, pairs=2, seconds=TRIED_S)
+    return advice(workers=_of_run(record), costs=_copies(some, image_size, feed), allocator=pair)
+
+
+def _of_run(record: Record) -> Workers | None:
+    feed, device, workers = record.limits.feed_per_s, record.limits.device_per_s, record.setup.workers
+    if feed is None or device is None or workers is None:
+        return None
+    return Workers(workers=workers, cpus=record.host.cpus.allowed, feed_per_s=feed.value, device_per_s=device.value)
+
+
+def _copies(files: Sequence[str], image_size: int, feed: Feed) -> Costs | None:
+    """The same files re-encoded into a folder that goes away again; None where none of them can be."""
+    with TemporaryDirectory() as folder:
+        samples = tuple(Sample(file, 0) for file in files)
+        whole = Dataset(classes=("all",), train=samples, validation=(), layout="folders", described=Message("trial"))
+        made = build(whole, image_size, folder=Path(folder))
+        if made.convert_s is None:
+            return None
+        entries = [sample.path for sample in made.dataset.train]
+        original, cached = (rate(feed, some, image_size, seconds=TRIED_S) for some in (files, entries))
+    return Costs(
+        original_s=1 / original,
+        cached_s=1 / cached,
+        convert_s=made.convert_s,
+        short_px=made.short_px,
+    )
 
 
 def allocator_gain(

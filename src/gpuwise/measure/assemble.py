@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuwise.estimate import Interval
 from gpuwise.measure import steps
-from gpuwise.measure.energy import HostSample, Sample, Window, device_loads, host_load
+from gpuwise.measure.energy import HostSample, Sample, Window, agreed, device_loads, host_load
 from gpuwise.measure.marks import Marks
 from gpuwise.measure.record import (
     Device,
@@ -36,6 +36,7 @@ NOBODY = (
     "neither torch nor gpuwise.meter"
 )
 NO_STEP = "torch was imported and no optimizer step followed"
+UNTOLD = "the program did not tell which of the devices it used: these are all that it may use"
 CUSTOM = "the data set reads and decodes by functions that are not watched"
 MOST_OVERHEAD = 0.01
 
@@ -78,7 +79,7 @@ def record(
     """Everything that is known so far. devices: those of the machine that the job may use; what it did use, it says.
     own_data: as in `measurement`."""
     seen = watched or Watched()
-    pace = steps.pace(marks)
+    pace = steps.pace(marks, setup.samples_per_step)
     used = used_devices(marks, devices, host)
     window = _window(marks, seen.host_samples if outcome.ending == "stalled" else ())
     result = Record(
@@ -99,11 +100,11 @@ def record(
         epochs=_epochs(marks),
         work=_work(marks),
         host_load=host_load(seen.host_samples, window, seen.host_reasons) if seen.host_samples else None,
-        device_loads=_loads(marks, seen, window),
+        device_loads=_loads(marks, seen, window, used, _numbers(marks, devices, host)),
         ranks=steps.ranks(marks) if pace is not None else (),
         skipped=_skipped(marks),
         **_overhead(marks),
-        reasons=_reasons(marks, pace) | dict(outcome.reasons),
+        reasons=_reasons(marks, pace, devices) | dict(outcome.reasons),
     )
     told, why = measurement(result, own_data=own_data)
     return replace(result, measurement=told, reasons={**result.reasons, **why})
@@ -125,7 +126,15 @@ def merged_setup(setup: Setup, marks: Marks, pace: Pace | None) -> Setup:
     micro = round(pace.micro_batches) if pace is not None and setup.accumulation == 1 else setup.accumulation
     new |= {"software": {**versions, **told.get("software", {}), **setup.software}}
     new |= {"accumulation": told.get("accumulation") or micro, **_originals(marks, setup)}
-    return replace(setup, **new)
+    return _with_batch(replace(setup, **new))
+
+
+def _with_batch(setup: Setup) -> Setup:
+    """The batch that the stated samples of a step come to, where the program told none."""
+    parts = setup.processes * setup.accumulation
+    if setup.batch_per_accelerator is not None or not setup.samples_per_step or setup.samples_per_step % parts:
+        return setup
+    return replace(setup, batch_per_accelerator=setup.samples_per_step // parts)
 
 
 def _unset(setup: Setup, name: str) -> bool:
@@ -164,16 +173,38 @@ def _cpus(affinity: object) -> int | None:
 
 
 def used_devices(marks: Marks, devices: Sequence[Device], host: Host) -> tuple[Device, ...]:
-    """The devices that the program told it computes on; all that were handed in while it has told nothing."""
-    told = [one for event in marks.told("devices") for one in event.get("list", ()) if isinstance(one, dict)]
+    """The devices that the ranks told they compute on, each once, the machines of a job apart; all that were handed in
+    while nobody has told any."""
+    told = _told_devices(marks)
     if not told:
         return tuple(devices)
-    found = {(one.get("backend"), one.get("index", 0)): _device(one, devices, host) for one in told}
-    return tuple(found[key] for key in sorted(found, key=str))
+    machines = {event["file"]: event.get("host") for event in marks.told("start")}
+    found: dict[tuple[str, ...], Device] = {}
+    for file, one in told:
+        device = _device(one, devices, host)
+        own = (device.uuid,) if device.uuid else (device.backend, f"{device.index:06}")
+        found[(str(machines.get(file)), *own)] = device
+    return tuple(found[key] for key in sorted(found, key=lambda key: (key[0], found[key].backend, found[key].index)))
+
+
+def _told_devices(marks: Marks) -> list[tuple[str, Mapping[str, Any]]]:
+    """File of the process -> one device it told of."""
+    events = marks.told("devices")
+    return [(event["file"], one) for event in events for one in event.get("list", ()) if isinstance(one, dict)]
+
+
+def _numbers(marks: Marks, devices: Sequence[Device], host: Host) -> dict[tuple[str, int], int]:
+    """File and index of a device in that process -> its index in the record, under which its gauges are read."""
+    return {
+        (file, int(one.get("index", 0))): _device(one, devices, host).index
+        for file, one in _told_devices(marks)
+        if one.get("backend") != "cpu"
+    }
 
 
 def _device(told: Mapping[str, Any], devices: Sequence[Device], host: Host) -> Device:
-    known = next((d for d in devices if (d.backend, d.index) == (told.get("backend"), told.get("index", 0))), None)
+    """What the machine knows of the device that a process told of, else the process's own words (UC-028)."""
+    known = _known(told, devices)
     if known is not None:
         return known
     if told.get("backend") == "cpu":
@@ -181,6 +212,21 @@ def _device(told: Mapping[str, Any], devices: Sequence[Device], host: Host) -> D
     names = {f.name for f in fields(Device)}
     given = {key: value for key, value in told.items() if key in names}
     return Device(**{"index": 0, "name": "unknown", "vendor": "unknown", "backend": "cuda", **given})
+
+
+def _known(told: Mapping[str, Any], devices: Sequence[Device]) -> Device | None:
+    """The device with the UUID that was told. Without one the device of that number, unless it has another name: the
+    process may see other devices than its parent, and then no stranger's power is read."""
+    alike = [device for device in devices if device.backend == told.get("backend")]
+    if told.get("uuid"):
+        return next((device for device in alike if device.uuid and _bare(device.uuid) == _bare(told["uuid"])), None)
+    named = [device for device in alike if told.get("name") in (None, "unknown", device.name)]
+    return next((device for device in named if device.index == told.get("index", 0)), None)
+
+
+def _bare(uuid: object) -> str:
+    """CUDA tells it without the kind in front, NVML with it."""
+    return str(uuid).lower().removeprefix("gpu-").removeprefix("mig-")
 
 
 def _cpu(devices: Sequence[Device], host: Host) -> Device:
@@ -196,7 +242,8 @@ def _cpu(devices: Sequence[Device], host: Host) -> Device:
 
 
 def _window(marks: Marks, until: Sequence[HostSample]) -> Window:
-    """The steady part, else all that there is. until: of a run that stalled, to look at what came after its steps."""
+    """The steady part, else all that was watched: infinite borders are those of the samples, which are of this session
+    alone. until: of a run that stalled, to look at what came after its steps."""
     steady = steps.steady(marks)
     begin, end = steady.window if steady is not None else (float("-inf"), float("inf"))
     return (begin, max(end, *(sample.t_s for sample in until))) if until else (begin, end)
@@ -309,18 +356,30 @@ def _overhead(marks: Marks) -> dict[str, Any]:
     return {"overhead_fraction": max(0.0, float(last["fraction"])), "overhead_method": str(last.get("method", ""))}
 
 
-def _loads(marks: Marks, seen: Watched, window: Window) -> tuple[DeviceLoad, ...]:
-    """Gauges by device, with the peaks that the framework's allocator told."""
-    loads = {load.index: load for load in device_loads(seen.samples, window, seen.asked_s, seen.device_reasons)}
+def _loads(
+    marks: Marks, seen: Watched, window: Window, used: Sequence[Device], numbers: Mapping[tuple[str, int], int]
+) -> tuple[DeviceLoad, ...]:
+    """Gauges of the devices that the job used, with the peaks that the framework's allocator told; a neighbour's on the
+    same machine tell nothing of the job."""
+    indices = {device.index for device in used if device.backend != "cpu"}
+    samples = [sample for sample in seen.samples if not used or sample.device in indices]
+    loads = {load.index: load for load in device_loads(samples, window, seen.asked_s, seen.device_reasons)}
     for event in marks.told("memory"):
-        index = int(event.get("index", 0))
+        told = int(event.get("index", 0))
+        index = numbers.get((event["file"], told), told)
         load = loads.get(index) or DeviceLoad(index=index, asked_s=seen.asked_s)
         loads[index] = replace(
             load,
             allocated_gib=_gib(event.get("allocated"), load.allocated_gib),
             reserved_gib=_gib(event.get("reserved"), load.reserved_gib),
         )
-    return tuple(loads[index] for index in sorted(loads))
+    return tuple(_agreeing(loads[index]) for index in sorted(loads))
+
+
+def _agreeing(load: DeviceLoad) -> DeviceLoad:
+    """Without a gauge of memory that the framework contradicts (UC-035)."""
+    _, why = agreed(load.used_gib.maximum if load.used_gib else None, load.allocated_gib)
+    return load if why is None else replace(load, used_gib=None, reasons={**load.reasons, "used_gib": why})
 
 
 def _gib(told: object, known: float | None) -> float | None:
@@ -329,8 +388,10 @@ def _gib(told: object, known: float | None) -> float | None:
     return max(told / BYTES_PER_GIB, known or 0.0)
 
 
-def _reasons(marks: Marks, pace: Pace | None) -> dict[str, str]:
+def _reasons(marks: Marks, pace: Pace | None, devices: Sequence[Device]) -> dict[str, str]:
     said: dict[str, str] = {}
+    if len(devices) > 1 and not _told_devices(marks):
+        said["devices"] = UNTOLD
     if pace is None:
         said["pace"] = steps.why_none(marks) if marks.series else _why_no_step(marks)
     hooks = sorted({f"{event.get('name')}: {event.get('failure')}" for event in marks.told("hook")})
@@ -348,6 +409,3 @@ def _reasons(marks: Marks, pace: Pace | None) -> dict[str, str]:
 
 def _why_no_step(marks: Marks) -> str:
     return NO_STEP if any(event["event"] in ("start", "shape", "loader") for event in marks.events) else NOBODY
-
-
-# ---- for rank --measured ----

@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from math import exp, hypot, log, sqrt
 from statistics import fmean, variance
 
-from gpuwise.errors import Message
+from gpuwise.errors import InvalidInput, Message
 from gpuwise.estimate import LEVEL, Z80, Interval
 from gpuwise.measure.intervals import student
 from gpuwise.measure.record import Record
+from gpuwise.measure.verdict.memory import batch_that_fits, needed_gib
 from gpuwise.units import Fraction
 
 SIGNIFICANT: Fraction = 0.95
-SINGLE_RUN_LOG_SD = 0.02
+BETWEEN_RUNS_LOG_SD = 0.02
 """Assumed: what runs of one setting on one quiet machine differ by; a run's own interval is taken as no narrower."""
 LEAST_EFFICIENCY: Fraction = 0.85
 
@@ -31,8 +32,9 @@ class Comparison:
     """ratio: speed of b / speed of a, with its 80 % interval; None with a reason. significant: at 95 %.
 
     sentence: "1.23× faster …" or "not significant". unlike: settings that differ, so that a and b are not like for
-    like. cautions: what makes it less sure. efficiency_fraction: speed a device of b / of a, where both ran on
-    accelerators of different number; cost_ratio: device-seconds a sample, b / a.
+    like. cautions: what makes it less sure, and the batch that memory leaves room for where they differ in it.
+    efficiency_fraction: speed a device of b / of a, where both ran on accelerators of different number; cost_ratio:
+    device-seconds a sample, b / a.
     """
 
     ratio: Interval | None
@@ -61,7 +63,7 @@ def compare(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
         significant=difference.significant,
         sentence=_sentence(difference, unlike),
         unlike=unlike,
-        cautions=tuple(_cautions(slow, fast, scale, ratio)),
+        cautions=(*_cautions(slow, fast, scale, ratio), *_fitting((*a, *b))),
         efficiency_fraction=None if scale is None else ratio.value / scale,
         cost_ratio=None if scale is None else scale / ratio.value,
         reasons=reasons,
@@ -139,7 +141,7 @@ def _welch(mean: float, a: Sequence[_Speed], b: Sequence[_Speed]) -> _Difference
 
 def _own_error(runs: Sequence[_Speed]) -> float:
     """Of the mean log speed, by the runs' own intervals; of a single run at least what differs between two."""
-    least = SINGLE_RUN_LOG_SD if len(runs) == 1 else 0.0
+    least = BETWEEN_RUNS_LOG_SD if len(runs) == 1 else 0.0
     return sqrt(sum(max(s.log_sd, least) ** 2 for s in runs)) / len(runs)
 
 
@@ -174,15 +176,17 @@ def _left_out(runs: Sequence[Record], speeds: Sequence[_Speed], name: str) -> di
 
 def _scale(a: Record, b: Record) -> float | None:
     """Accelerators of b / of a; None where they are as many, or where one ran on a CPU."""
-    counts = [_accelerators(run) for run in (a, b)]
+    counts = [accelerators(run) for run in (a, b)]
     if not all(counts) or counts[0] == counts[1]:
         return None
     return counts[1] / counts[0]
 
 
-def _accelerators(run: Record) -> int:
+def accelerators(run: Record) -> int:
+    """How many the job used, 0 on a CPU. Where nobody told which, one a process: the others of the machine idle."""
     devices = [device for device in run.devices if device.backend != "cpu"]
-    return max(len(devices), run.setup.processes) if devices else 0
+    told = 0 if "devices" in run.reasons else len(devices)
+    return max(told, run.setup.processes) if devices else 0
 
 
 def _cautions(a: Sequence[_Speed], b: Sequence[_Speed], scale: float | None, ratio: Interval) -> list[Message]:
@@ -200,6 +204,31 @@ def _cautions(a: Sequence[_Speed], b: Sequence[_Speed], scale: float | None, rat
             )
         )
     return said
+
+
+_OF_MEMORY = ("workload", "model", "precision", "memory_format", "optimizer", "compiled", "image_size")
+"""Settings that the memory of a batch depends on, beside the device."""
+
+
+def _fitting(runs: Sequence[Record]) -> list[Message]:
+    """The batch that the memory of runs with several batches leaves room for (UC-023); nothing where they do not tell,
+    or were not of one job on one kind of card."""
+    jobs = {tuple(getattr(run.setup, name) for name in _OF_MEMORY) for run in runs}
+    cards = {(device.name, device.memory_gib) for run in runs for device in run.devices if not device.unified}
+    size = next(iter(cards))[1] if len(cards) == 1 else None
+    took = [(run.setup.batch_per_accelerator, needed_gib(run)) for run in runs]
+    known = [(batch, gib) for batch, gib in took if batch is not None and gib is not None]
+    if len(jobs) > 1 or size is None or len({batch for batch, _ in known}) < 2:
+        return []
+    others = max((load.others_gib or 0.0 for run in runs for load in run.device_loads), default=0.0)
+    try:
+        fit = batch_that_fits([batch for batch, _ in known], [gib for _, gib in known], size, others)
+    except InvalidInput:
+        return []
+    text = (
+        "a sample takes {each:.3g} GiB and {fixed:.3g} GiB go beside: batch {batch} should fit on this device, try it"
+    )
+    return [Message(text, each=fit.per_sample_gib, fixed=max(fit.fixed_gib, 0.0), batch=fit.batch)]
 
 
 _COMPARED: tuple[tuple[Message, Callable[[Record], object]], ...] = (

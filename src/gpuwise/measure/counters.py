@@ -90,7 +90,7 @@ class NvmlReader:
             "clock_mhz": lambda: float(n.nvmlDeviceGetClockInfo(card, SM_CLOCK)),
             "temperature_c": lambda: float(n.nvmlDeviceGetTemperature(card, GPU_SENSOR)),
             "used_gib": lambda: n.nvmlDeviceGetMemoryInfo(own).used / BYTES_PER_GIB,
-            "throttled": lambda: throttles(_event_reasons(n)(card)),
+            "throttled": lambda: throttles(_event_reasons(n, card)),
         }
 
     def _give_up(self, fields: Sequence[str], reason: str) -> None:
@@ -134,11 +134,11 @@ class _Call:
         self.now, self.NVMLError = now, getattr(nvml, "NVMLError", None)
 
 
-def _event_reasons(nvml: Any) -> Callable[[Any], int]:
-    """The call was renamed with driver 535."""
-    newer = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-    found: Callable[[Any], int] = newer or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-    return found
+def _event_reasons(nvml: Any, card: Any) -> int:
+    """The call was renamed with driver 535: newer bindings have both names, older drivers answer to the old one."""
+    newer = ask(nvml, "nvmlDeviceGetCurrentClocksEventReasons", card)
+    bits = newer.value if newer.reason is None else nvml.nvmlDeviceGetCurrentClocksThrottleReasons(card)
+    return int(bits)
 
 
 class Gpm:

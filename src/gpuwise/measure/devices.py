@@ -367,7 +367,8 @@ def _visible(cards: Sequence[Card], backend: Backend, system: System) -> tuple[t
     told = limited(backend, system.environ)
     listed = entries(told[1]) if told is not None else None
     if listed is None:
-        return tuple(_first_slice(card) for card in cards)
+        sure = backend != "cuda" or _numbered_alike(cards, system)
+        return tuple(_first_slice(card) if sure else (None, None) for card in cards)
     return tuple(_chosen(entry, cards, system) for entry in listed)
 
 
@@ -402,7 +403,10 @@ def _numbered_alike(cards: Sequence[Card], system: System) -> bool:
 
 def _of_card(device: Device, card: Card | None, part: Slice | None, system: System) -> Device:
     if card is None:
-        why = "cannot be tied to a physical device: the visibility variable names none that is certain"
+        why = (
+            "cannot be tied to a physical device: the visibility variable names none, or the cards are unlike and "
+            "CUDA_DEVICE_ORDER is not PCI_BUS_ID"
+        )
         return replace(device, reasons={"uuid": why, "name": why, "power_limit_w": why})
     return _with_card(replace(device, name=card.name), card, part, system)
 

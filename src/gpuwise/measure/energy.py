@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuwise.errors import Message
-from gpuwise.measure.record import DeviceLoad, EnergySource, Gauge, HostLoad
+from gpuwise.measure.record import DeviceLoad, EnergySource, Gauge, HostLoad, Record
 from gpuwise.units import Fraction, Gib, Seconds, Watts
 
 Throttle = Literal["heat", "power", "power brake", "hardware", "sync", "clocks set"]
@@ -30,9 +31,10 @@ COUNTER_MINIMUM_S = 2.0
 """A counter that moves every 0.1 s is then within 5 %."""
 POLLED_MINIMUM_S = 10.0
 """Polled power is a mean over a second and lags as much: within 10 % then."""
+COVERED: Fraction = 0.8
+"""Share of a window that samples have to cover before its energy is told."""
 INTERVAL_TOLERANCE = 0.25
 """A real sampling interval further than this from the one asked for is told."""
-CONSISTENT = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ class HostSample:
 def device_load(
     samples: Iterable[Sample], window: Window, asked_s: Seconds | None = None, reasons: Mapping[str, str] | None = None
 ) -> DeviceLoad:
-    """What one device showed between the two times of the window.
+    """What one device showed between the two times of the window; an infinite border is that of the samples.
 
     samples: of one device. asked_s: the sampling interval that was asked for. reasons: why a metric is missing, by
     field, as the probe found it; it is kept unless the metric is there after all. ValueError without any sample.
@@ -90,6 +92,8 @@ def device_load(
     ordered = sorted(samples, key=lambda s: s.t_s)
     if not ordered:
         raise ValueError("a device's load needs at least one sample")
+    begin, end = window
+    window = (begin if isfinite(begin) else ordered[0].t_s, end if isfinite(end) else ordered[-1].t_s)
     inside = [s for s in ordered if window[0] <= s.t_s <= window[1]]
     gauges: dict[str, Any] = {name: gauge(getattr(s, name) for s in inside) for name in _DEVICE_GAUGES}
     energy = _energy(ordered, inside, window)
@@ -169,9 +173,17 @@ def share(part: float | None, whole: float | None) -> Fraction | None:
     return part / whole
 
 
-def consistent(power_w: Watts, duration_s: Seconds, energy_j: float) -> bool:
-    """Mean power × time is the stated energy, within 1 %."""
-    return abs(power_w * duration_s - energy_j) <= CONSISTENT * energy_j
+def agreed(tool_gib: Gib | None, framework_gib: Gib | None) -> tuple[Gib | None, str | None]:
+    """Memory in use, and a note where the tool contradicts the framework, which knows what it allocated (UC-035).
+
+    The device holds at least what the framework does; a tool that reports less is wrong.
+    """
+    if framework_gib is None or tool_gib is None:
+        return (tool_gib if framework_gib is None else framework_gib), None
+    if tool_gib < framework_gib:
+        why = f"the tool reports {tool_gib:.3g} GiB, the framework {framework_gib:.3g}: the framework's kept"
+        return framework_gib, why
+    return tool_gib, None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,11 +221,11 @@ def total(components: Sequence[Component]) -> EnergyTotal:
     )
 
 
-def of_loads(host: HostLoad | None, devices: Iterable[DeviceLoad]) -> EnergyTotal:
-    """Energy of the CPU package and of each device, as parts."""
-    cpu = host or HostLoad()
+def energy_total(record: Record) -> EnergyTotal:
+    """Energy of a run in its steady part: of the CPU package and of each device that it used, each with its source."""
+    cpu = record.host_load or HostLoad(reasons={"energy_j": "the host was not watched"})
     parts = [Component(name="cpu", energy_j=cpu.energy_j, source=cpu.energy_source, reason=cpu.reasons.get("energy_j"))]
-    return total(parts + [_device_part(load) for load in devices])
+    return total(parts + [_device_part(load) for load in record.device_loads])
 
 
 def _device_part(load: DeviceLoad) -> Component:
@@ -261,6 +273,9 @@ def _energy(ordered: Sequence[Sample], inside: Sequence[Sample], window: Window)
         needs = f"polled power lags: {length:.1f} s are less than the {POLLED_MINIMUM_S:g} s it needs"
         return _Energy(None, "unknown", reason=needs)
     times, watts = np.array(power).T
+    if times[-1] - times[0] < COVERED * length:
+        why = f"power was read in {times[-1] - times[0]:.0f} s of the {length:.0f} s alone"
+        return _Energy(None, "unknown", reason=why)
     mean = float(np.trapezoid(watts, times) / (times[-1] - times[0]))
     return _Energy(mean * length, "polled", mean, "mean of polled power, which lags by about a second, × time")
 
@@ -272,7 +287,7 @@ def _counted(samples: Sequence[Sample], window: Window) -> float | None:
         return None
     times, joules = np.array(read).T
     begin, end = max(window[0], times[0]), min(window[1], times[-1])
-    if np.any(np.diff(joules) < 0) or end - begin < 0.8 * (window[1] - window[0]):
+    if np.any(np.diff(joules) < 0) or end - begin < COVERED * (window[1] - window[0]):
         return None
     grown = float(np.interp(end, times, joules) - np.interp(begin, times, joules))
     return float(grown * (window[1] - window[0]) / (end - begin))

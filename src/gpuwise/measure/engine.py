@@ -9,6 +9,7 @@ were handed over until the backward pass is done.
 from __future__ import annotations
 
 import ctypes
+import gc
 import inspect
 import os
 import platform
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, distributed, nn
@@ -162,8 +163,10 @@ class Engine:
             step(batch[0], batch[1], clock() - asked)
             yield len(batch[1])
 
-    def validate(self, batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[int, int]:
-        """How many are named right, and of how many; of this process alone."""
+    def validate(
+        self, batches: Iterable[tuple[Tensor, Tensor]], beat: Callable[[], None] = lambda: None
+    ) -> tuple[int, int]:
+        """How many are named right, and of how many; of this process alone. beat: called after every batch."""
         right = torch.zeros((), dtype=torch.int64, device=self.device)
         count = 0
         self.model.eval()
@@ -172,13 +175,21 @@ class Engine:
                 named = self.model(self.place(images)).argmax(1)
                 right += (named == labels.to(self.device, non_blocking=True)).sum()
                 count += len(labels)
+                beat()
         self.model.train()
         return int(right), count
 
-    def device_only(self, batches: Sequence[tuple[Tensor, Tensor]], *, seconds: float = 4.0) -> Interval:
+    def device_only(
+        self,
+        batches: Sequence[tuple[Tensor, Tensor]],
+        *,
+        seconds: float = 4.0,
+        beat: Callable[[], None] = lambda: None,
+    ) -> Interval:
         """Samples/s of the whole job when the batches are on the device already, with its 80 % interval over BLOCKS
-        spans; it trains, so the weights are of no use afterwards. The device is waited for between spans only."""
-        held = cycle([(i.to(self.device), y.to(self.device)) for i, y in batches])
+        spans; it trains, so the weights are of no use afterwards. The device is waited for between spans only. beat:
+        called with every step."""
+        held = _beating(cycle([(i.to(self.device), y.to(self.device)) for i, y in batches]), beat)
         timer, self.timer = self.timer, timer_for(self.device, Silent())
         try:
             for _ in range(2):
@@ -250,9 +261,39 @@ class Engine:
 def timer_for(device: torch.device, lines: Lines) -> Timer:
     """Host stamps on the CPU and where the framework has no timed events; else events."""
     module = getattr(torch, device.type, None)
-    if device.type not in ("cuda", "xpu") or module is None:
+    if clock_of(device) != "device" or module is None:
         return HostTimer(lines)
     return DeviceTimer(lines, make_event=lambda: module.Event(enable_timing=True), keep=Pinned().keep)
+
+
+def clock_of(device: torch.device) -> Literal["device", "host", "launch"]:
+    """What the times of stages are of: events of the device, the host where it does the work itself, else launching."""
+    if device.type == "cpu":
+        return "host"
+    return "device" if device.type in ("cuda", "xpu") else "launch"
+
+
+def take(device: torch.device, framework: Any = torch) -> None:
+    """Makes it the device of this process: events and random numbers are of the current one unless told otherwise."""
+    module: Any = getattr(framework, device.type, None)
+    if device.index is not None and hasattr(module, "set_device"):
+        module.set_device(device.index)
+
+
+def forget_peaks(device: torch.device, framework: Any = torch) -> None:
+    """Gives back what is no longer used on the device; the allocator's peaks begin anew."""
+    gc.collect()
+    module: Any = getattr(framework, device.type, None)
+    if hasattr(module, "empty_cache"):
+        module.empty_cache()
+    if hasattr(module, "reset_peak_memory_stats"):
+        module.reset_peak_memory_stats(device)
+
+
+def _beating(held: Iterator[tuple[Tensor, Tensor]], beat: Callable[[], None]) -> Iterator[tuple[Tensor, Tensor]]:
+    for batch in held:
+        beat()
+        yield batch
 
 
 @dataclass(slots=True)

@@ -57,14 +57,14 @@ class Job:
     on the spot by `painters` procedural painters. label: column of the labels, where a table has several.
     Training ends at the first of steps (optimizer steps), minutes (of
     the whole run), epochs, target_fraction (held-out accuracy reached) and patience (epochs without a better one);
-    when neither steps, minutes nor epochs are given, by patience, and at the latest after schedule_epochs: the length
-    that the learning rate is planned for, by default the epochs. batch: per accelerator. image_size: px a side.
+    when neither steps, minutes nor epochs are given, by patience, and at the latest when the learning rate has come to
+    its floor (`plan.EPOCHS`). batch: per accelerator. image_size: px a side.
     device: "cpu", "cuda:0" … What may be None beside these is then chosen for device and data (`plan`, `precision`).
     compile: torch.compile.
-    cache: read from files re-encoded once, kept in cache_folder (None: beside the data's own cache).
+    cache: read from files re-encoded once. threads: of the main process.
     checkpoint: folder, written every checkpoint_every_s and at the end of an epoch; resume: go on from it.
-    skip_limit_fraction: of the files, unreadable ones that may be left out. limits: measure what feed and device can do
-    alone. counts: count the model's operations. stall_s: without a step for so long, the parent ends the run.
+    limits: measure what feed and device can do alone. counts: count the model's operations. stall_s: without a step for
+    so long, the parent ends the run.
     """
 
     model: str = "painter-light"
@@ -76,7 +76,6 @@ class Job:
     epochs: int | None = None
     target_fraction: Fraction | None = None
     patience: int | None = None
-    schedule_epochs: int | None = None
     batch: int | None = None
     precision: Precision | None = None
     memory_format: MemoryFormat | None = None
@@ -84,7 +83,6 @@ class Job:
     workers: int | None = None
     feed: Feed = "fast"
     cache: bool = False
-    cache_folder: str | None = None
     image_size: int | None = None
     optimizer: Optimizer | None = None
     learning_rate: float | None = None
@@ -94,7 +92,6 @@ class Job:
     checkpoint: str | None = None
     checkpoint_every_s: Seconds = 60.0
     resume: bool = False
-    skip_limit_fraction: Fraction = 0.05
     limits: bool = True
     counts: bool = True
     stall_s: Seconds = 300.0
@@ -216,7 +213,6 @@ NUMBERS: Mapping[str, tuple[Callable[[Any], bool], Message]] = {
     "steps": _whole(1),
     "epochs": _whole(1),
     "patience": _whole(1),
-    "schedule_epochs": _whole(1),
     "batch": _whole(2),  # batch normalisation needs two samples
     "workers": _whole(0),
     "threads": _whole(1),
@@ -227,7 +223,6 @@ NUMBERS: Mapping[str, tuple[Callable[[Any], bool], Message]] = {
     "checkpoint_every_s": _above(0),
     "stall_s": _above(0),
     "target_fraction": (_share, Message("a share above 0 and up to 1 is needed (80 % is 0.8)")),
-    "skip_limit_fraction": (lambda v: _finite(v) and 0 <= v < 1, Message("a share from 0 and below 1 is needed")),
 }
 
 

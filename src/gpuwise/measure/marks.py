@@ -1,4 +1,5 @@
-"""The marks that a job's processes wrote, as arrays: `parse` reads the text of all files of one folder.
+"""The marks that a job's processes wrote, as arrays: `parse` reads the text of all files of one folder, `Reader` one
+file as it grows.
 
 A line of 11 integers is an optimizer step (see gpuwise.meter), a JSON object an event; anything else, such as a last
 line that was cut off, is passed over. Times become seconds on the clock of the file's machine, which has no origin.
@@ -7,6 +8,7 @@ line that was cut off, is passed over. Times become seconds on the clock of the 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +20,8 @@ from gpuwise.units import Seconds
 
 Floats = NDArray[np.float64]
 COLUMNS = 11
+_STEP = re.compile(r"(?:-?[0-9]{1,19} ){10}-?[0-9]{1,19}")
+"""Eleven integers of 64 bits at most."""
 TIMES = ("wait_s", "copy_s", "forward_s", "backward_s", "all_reduce_s", "optimizer_s", "sync_s")
 
 
@@ -74,12 +78,12 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One process: rows is n × 11 of raw integers. order: when it started, on the wall clock where it was told."""
+    """One process: rows is n × 11. order: when it started, on the wall clock where it was told."""
 
     name: str
     rank: int
     rows: Floats
-    events: tuple[dict[str, Any], ...]
+    events: Sequence[dict[str, Any]]
     order: float
     start_s: Seconds
     from_step: int | None
@@ -89,53 +93,87 @@ class _File:
         return float(self.rows[-1, 0])
 
 
+class Reader:
+    """The marks of one process, read as they come: 88 bytes a step are kept and room for a quarter more, no text."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.events: list[dict[str, Any]] = []
+        self._table = np.empty((0, COLUMNS), np.float64)
+        self._steps = 0
+
+    def __len__(self) -> int:
+        """Steps so far."""
+        return self._steps
+
+    @property
+    def rows(self) -> Floats:
+        """n × 11, a view: durations in seconds, nan for what was not seen."""
+        return self._table[: self._steps]
+
+    def add(self, text: str) -> None:
+        """Further text, which ends with a line; what follows its last line feed was cut off and is passed over."""
+        rows: list[str] = []
+        for line in text.split("\n")[:-1]:
+            if line.startswith("{"):
+                self.events += _event(line)
+            elif _STEP.fullmatch(line):
+                rows.append(line)
+        if rows:
+            self._append(np.fromstring(" ".join(rows), np.float64, sep=" ").reshape(-1, COLUMNS))
+
+    def _append(self, rows: Floats) -> None:
+        rows[rows == -1] = np.nan
+        rows[:, [0, *range(4, COLUMNS)]] *= 1e-9
+        needed = self._steps + len(rows)
+        if needed > len(self._table):  # a table that was handed out stays as it is
+            larger = np.empty((needed + needed // 4, COLUMNS), np.float64)
+            larger[: self._steps] = self.rows
+            self._table = larger
+        self._table[self._steps : needed] = rows
+        self._steps = needed
+
+
 def parse(files: Mapping[str, str]) -> Marks:
     """Marks of the files' texts by name; empty where nobody wrote anything."""
-    read = [_read(name, text) for name, text in sorted(files.items())]
+    readers = []
+    for name, text in files.items():
+        readers.append(Reader(name))
+        readers[-1].add(text)
+    return joined(readers)
+
+
+def joined(readers: Iterable[Reader]) -> Marks:
+    """Marks of all that the files hold so far."""
+    read = [_file(reader) for reader in sorted(readers, key=lambda one: one.name)]
     ranks = sorted({file.rank for file in read if len(file.rows)})
-    joined = [_join([f for f in read if f.rank == rank and len(f.rows)]) for rank in ranks]
+    whole = [_join([f for f in read if f.rank == rank and len(f.rows)]) for rank in ranks]
     events = sorted((event for file in read for event in file.events), key=lambda event: event["t"])
-    sessions = max((len(series.session_starts) for series, _ in joined), default=1)
+    sessions = max((len(series.session_starts) for series, _ in whole), default=1)
     return Marks(
-        series=tuple(series for series, _ in joined),
+        series=tuple(series for series, _ in whole),
         phases=tuple(_phases(events)),
         events=tuple(events),
         sessions=sessions,
-        redone=sum(redone for _, redone in joined[:1]),
+        redone=sum(redone for _, redone in whole[:1]),
     )
 
 
-def _read(name: str, text: str) -> _File:
-    rows, events = _lines(text)
+def _file(reader: Reader) -> _File:
+    name, events, rows = reader.name, reader.events, reader.rows
     started = next((e for e in events if e["event"] == "start"), {})
     rank = _rank(name, events)
-    table = np.array(rows, np.float64).reshape(-1, COLUMNS)
-    table[table == -1] = np.nan
-    table[:, [0, *range(4, COLUMNS)]] *= 1e-9
-    begin_s = started["t"] * 1e-9 if started else float(table[0, 0]) if len(table) else 0.0
+    begin_s = started["t"] * 1e-9 if started else float(rows[0, 0]) if len(rows) else 0.0
     resumed = [e.get("from_step") for e in events if e["event"] == "resume"]
     return _File(
         name=name,
         rank=rank,
-        rows=table,
-        events=tuple({**event, "rank": event.get("rank", rank), "file": name} for event in events),
+        rows=rows,
+        events=[{**event, "rank": event.get("rank", rank), "file": name} for event in events],
         order=started.get("unix_ns", 0) * 1e-9 or begin_s,
         start_s=begin_s,
         from_step=resumed[-1] if resumed else None,
     )
-
-
-def _lines(text: str) -> tuple[list[list[int]], list[dict[str, Any]]]:
-    rows: list[list[int]] = []
-    events: list[dict[str, Any]] = []
-    for line in text.split("\n")[:-1]:  # what follows the last line feed was cut off
-        if line.startswith("{"):
-            events += _event(line)
-            continue
-        fields = line.split()
-        if len(fields) == COLUMNS and all(field.lstrip("-").isdecimal() for field in fields):
-            rows.append([int(field) for field in fields])
-    return rows, events
 
 
 def _event(line: str) -> list[dict[str, Any]]:
@@ -166,7 +204,7 @@ def _join(files: Sequence[_File]) -> tuple[Series, int]:
             parts = _cut(parts, file.from_step)
         parts.append(file.rows)
     starts = tuple(int(n) for n in np.cumsum([0, *(len(part) for part in parts)])[:-1])
-    columns = np.concatenate(parts).T
+    columns = (parts[0] if len(parts) == 1 else np.concatenate(parts)).T
     stages = dict(zip(TIMES, columns[4:], strict=True))
     hosts = [e.get("host") for file in sessions for e in file.events if e["event"] == "start"]
     series = Series(

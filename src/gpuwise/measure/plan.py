@@ -52,11 +52,12 @@ class Plan:
 
 def plan(job: Job, *, accelerated: bool, samples: int, cpus: float, world: int = 1, cpus_a_core: float = 1.0) -> Plan:
     """samples: in an epoch of the whole job. cpus: that the job may use, shared by `world` processes. cpus_a_core:
-    logical ones; a second thread on a core makes matrix products no faster."""
-    batch = job.batch or _batch(samples // world)
+    logical ones; a second thread on a core makes matrix products no faster. On an accelerator, the workload's own
+    paintings come in its own batch: what is measured is then what the catalogue predicts."""
+    batch = job.batch or (BATCH if accelerated and job.data is None else _batch(samples // world))
     workers = job.workers if job.workers is not None else _workers(cpus / world, accelerated)
     optimizer: Optimizer = job.optimizer or "adamw"
-    epochs = job.schedule_epochs or job.epochs or _epochs(job, max(samples // (batch * world), 1))
+    epochs = job.epochs or _epochs(job, max(samples // (batch * world), 1))
     return Plan(
         batch=batch,
         image_size=image_size(job, accelerated=accelerated),

@@ -31,8 +31,9 @@ class Setup:
 
     data: where the samples came from, in words without a path. samples, validation_samples: in an epoch. image_size:
     px a side after cropping; original_bytes, original_px: mean of a file, and of its width × height. accumulation:
-    micro-batches an optimizer step. processes: ranks of the job. threads: of the main process. cached: read from
-    re-encoded files.
+    micro-batches an optimizer step. samples_per_step: of the whole job in an optimizer step, as the person states it
+    for a program whose marks do not count them. processes: ranks of the job. threads: of the main process. cached: read
+    from re-encoded files.
     """
 
     workload: str
@@ -46,6 +47,7 @@ class Setup:
     original_bytes: float | None = None
     original_px: float | None = None
     batch_per_accelerator: int | None = None
+    samples_per_step: int | None = None
     accumulation: int = 1
     precision: Precision | None = None
     memory_format: Literal["nchw", "nhwc"] | None = None
@@ -359,6 +361,18 @@ class Record:
 
     @property
     def devices_fed(self) -> float | None:
-        """How many such devices this host could feed; None where the feed or the device was not measured alone."""
+        """How many such devices this host could feed; None where the feed or the device was not measured alone, or
+        where the device is the host's own CPU."""
+        if all(device.backend == "cpu" for device in self.devices):
+            return None
         feed, device = self.limits.feed_per_s, self.limits.device_per_s
         return None if feed is None or device is None else self.setup.processes * feed.value / device.value
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOPs utilisation: FLOPs of a step over what all devices of the job could do in its time. None where
+        the FLOPs, the peak or the time are not known."""
+        work, pace = self.work, self.pace
+        if work is None or pace is None or not work.flops_per_step or not work.peak_tflops or "step_s" in pace.reasons:
+            return None
+        return work.flops_per_step / (pace.step_s.value * work.peak_tflops * 1e12 * max(self.setup.processes, 1))

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from gpuwise.errors import InvalidInput, Message
-from gpuwise.measure import assemble, marks, steps
+from gpuwise.measure import assemble, steps
 from gpuwise.measure.assemble import Outcome, Watched
 from gpuwise.measure.energy import HostSample, Sample
 from gpuwise.measure.failing import Failure, died, killed_for_memory
@@ -39,6 +39,10 @@ KEEP_COST: Fraction = 0.02
 """Share of the time that keeping may take: a long run is kept less often."""
 BAD = ("stalled", "killed", "out of memory", "loss not finite", "disk full", "data", "failed")
 ERROR_LINES = 200
+TRAINING_GRACE_S: Seconds = 60.0
+"""Grace of reference training: it ends its step and writes a checkpoint, which may lie on a slow disk."""
+MOST_UNPLACED = 100
+"""Steps after which devices that were not told are no longer looked for at every look."""
 AFTER_OUTPUT_S: Seconds = 2.0
 """How long output is still read from a program that has ended; a grandchild may hold its end open."""
 
@@ -47,6 +51,7 @@ class Watch(Protocol):
     """What gauges.Sampler offers; tests hand in their own."""
 
     def start(self, pid: int, devices: Sequence[Device] = (), *, allowed: float | None = None) -> None: ...
+    def use(self, devices: Sequence[Device]) -> None: ...
     def watch(self, mains: Sequence[int]) -> None: ...
     def taken(self) -> tuple[tuple[Sample, ...], tuple[HostSample, ...]]: ...
     def stop(self) -> tuple[tuple[Sample, ...], tuple[HostSample, ...]]: ...
@@ -73,7 +78,7 @@ class Until:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """stall_s: without any mark, the program is ended; first_stall_s: the same before its first step. grace_s: from
-    asking the program to end until it is made to."""
+    asking the program to end until it is made to; reference training is to be given TRAINING_GRACE_S."""
 
     stall_s: Seconds = 300.0
     first_stall_s: Seconds | None = None
@@ -112,6 +117,17 @@ def run(
     )  # fmt: skip
     with _interruptible(session):
         return session.follow([found, *command[1:]], environment(environ, folder, attach=attach), output)
+
+
+def _straight(output: BinaryIO | None) -> int:
+    """Where the program's standard output goes: straight to our standard error, since passing it on would cost a
+    talkative program a CPU; through a pipe where it is handed in, or where our own is no file."""
+    if output is not None:
+        return subprocess.PIPE
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return subprocess.PIPE
 
 
 def executable(command: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -173,6 +189,7 @@ class _Session:
     errors: deque[str] = field(default_factory=lambda: deque(maxlen=ERROR_LINES))
     wanted: Ending | None = None
     last: Record | None = None
+    placed: bool = False
 
     def interrupt(self) -> None:
         self.wanted = self.wanted or "interrupted"
@@ -181,7 +198,7 @@ class _Session:
 
     def follow(self, command: Sequence[str], environ: Mapping[str, str], output: BinaryIO | None) -> Record:
         self.tail = Tail(self.folder)
-        self.created = _utc()
+        self.created, self.used = _utc(), tuple(self.devices)
         self.began = self.moved = self.looked = self.kept = self.told = time.monotonic()
         self.kills_before = killed_for_memory()
         guard = [sys.executable, "-I", "-S", str(ATTACH / "guard.py"), str(os.getpid()), *command]
@@ -190,7 +207,7 @@ class _Session:
             guard,
             env=dict(environ),
             stdin=stdin,
-            stdout=subprocess.PIPE,
+            stdout=_straight(output),
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
@@ -209,17 +226,17 @@ class _Session:
 
     def _relay(self, output: BinaryIO) -> list[threading.Thread]:
         pipes = ((self.child.stdout, False), (self.child.stderr, True))
-        threads = [threading.Thread(target=self._pass_on, args=(p, output, e), daemon=True) for p, e in pipes]
+        threads = [threading.Thread(target=self._pass_on, args=(p, output, e), daemon=True) for p, e in pipes if p]
         for thread in threads:
             thread.start()
         return threads
 
     def _pass_on(self, pipe: BinaryIO, output: BinaryIO, errors: bool) -> None:
-        """Bytes as they come; the last lines of stderr are kept for the reason of a failure."""
-        rest = b""
+        """Bytes as they come; the last lines of stderr are kept for the reason of a failure. Once nobody takes them any
+        more they are read nevertheless: the program would wait at a full pipe."""
+        rest, taken = b"", True
         while chunk := os.read(pipe.fileno(), 65536):
-            output.write(chunk)
-            output.flush()
+            taken = taken and _passed_on(chunk, output)
             if errors:
                 *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
                 self.errors.extend(line.decode("utf-8", errors="replace") for line in lines if line.strip())
@@ -233,11 +250,24 @@ class _Session:
             time.sleep(POLL_S)
             now = time.monotonic()
             if now - self.looked > LOOK_S:
-                self.looked = now
-                self.moved = now if self.tail.look() else self.moved
+                self._look(now)
             self.wanted = self.wanted or self._limit(now)
             if now - self.kept > self.keep_s:
                 self._keep(now)
+
+    def _look(self, now: Seconds) -> None:
+        self.looked = now
+        self.moved = now if self.tail.look() else self.moved
+        if self.watch is not None:
+            self.watch.watch(self.tail.mains)
+            if not self.placed:
+                self._place()
+
+    def _place(self) -> None:
+        """A program that tells its devices does so before its first step ends."""
+        told = self.tail.marks()
+        self.placed = bool(told.told("devices")) or self.tail.steps > MOST_UNPLACED
+        self._watch_used(assemble.used_devices(told, self.devices, self.host))
 
     def _limit(self, now: Seconds) -> Ending | None:
         until, patience = self.until, self.patience
@@ -277,15 +307,22 @@ class _Session:
         precise = self.until.precise_fraction
         if precise is not None and steps.precise_enough(self.last.pace, precise):
             self.wanted = self.wanted or "precise"
-        if self.watch is not None:
-            self.watch.watch(self.tail.mains)
+        self._watch_used(self.last.devices)
         self.kept = time.monotonic()
         self.keep_s = max(KEEP_S, (self.kept - now) / KEEP_COST)
         if now - self.told > TELL_S:
             self.told = now
             self._tell(self.last)
 
+    def _watch_used(self, devices: Sequence[Device]) -> None:
+        """The machine may have other devices than those that the program has told it uses."""
+        if self.watch is not None and devices and tuple(devices) != self.used:
+            self.used = tuple(devices)
+            self.watch.use(self.used)
+
     def _tell(self, record: Record) -> None:
+        if record.pace is None and not self.tail.steps:
+            return
         if record.pace is None:
             self.tell(Message("{steps} steps so far", steps=self.tail.steps))
         else:
@@ -325,7 +362,7 @@ class _Session:
 
     def _told_end(self) -> Failure | None:
         """The ending that a process of this session told; of several, one that failed."""
-        events = marks.parse(self.tail.texts()).told("end")
+        events = self.tail.marks().told("end")
         ends = [Failure(e["ending"], e.get("failure")) for e in events if self.tail.new(e["file"]) and e.get("ending")]
         return next((end for end in ends if end.ending in BAD), ends[-1] if ends else None)
 
@@ -339,7 +376,7 @@ class _Session:
 
     def _record(self, outcome: Outcome) -> Record:
         return assemble.record(
-            marks=marks.parse(self.tail.texts()),
+            marks=self.tail.marks(),
             setup=self.setup,
             host=self.host,
             outcome=outcome,
@@ -361,6 +398,16 @@ class _Session:
             host_reasons=watch.host_reasons,
             affinity=watch.affinity,
         )
+
+
+def _passed_on(chunk: bytes, output: BinaryIO) -> bool:
+    """Whether it was taken: a terminal may be closed, and who reads a pipe may have gone."""
+    try:
+        output.write(chunk)
+        output.flush()
+    except (OSError, ValueError):  # ValueError: the file was closed on our side
+        return False
+    return True
 
 
 def _utc() -> str:

@@ -205,18 +205,3 @@ def _without_contradictions(cells: Mapping[str, Cell]) -> tuple[dict[str, Cell],
         notes["busy_fraction"] = f"{100 * numbers['busy_fraction']:.0f} % of the time: dropped"
     notes |= {n: f"{v:g}: dropped" for n, v in numbers.items() if v < 0 and n != "temperature_c" and n not in notes}
     return {name: None if name in notes else value for name, value in cells.items()}, notes
-
-
-def agreed(tool_gib: Gib | None, framework_gib: Gib | None) -> tuple[Gib | None, str | None]:
-    """Memory in use, and a note where the tool contradicts the framework, which knows what it allocated.
-
-    The device holds at least what the framework does; a tool that reports less is wrong.
-    """
-    if framework_gib is None or tool_gib is None:
-        return (tool_gib if framework_gib is None else framework_gib), None
-    if tool_gib < framework_gib:
-        return (
-            framework_gib,
-            f"the tool reports {tool_gib:g} GiB, the framework {framework_gib:g}: the framework's kept",
-        )
-    return tool_gib, None

@@ -6,10 +6,8 @@ mark they lie on. Events read here beside the marks of steps:
 
 - phase: "validation" is told apart, "compile" adds to the start;
 - shape: a new input shape, which makes a long step a recompile;
-- devices {kind}: with "cuda" stages are by device events, with "cpu" by the host, else they are times of launching;
-- timing {clock}: "device", "host" or "launch", where a writer knows better; "launch" says that nobody waited for the
-  device, so that times of steps are no speed either;
-- synced: the device had finished all it was given at `t`; between two of them even launch times become a speed;
+- timing {clock}: what stages are times of: "device" events, the "host" (also where nobody tells), or "launch", which
+  says that nobody waited for the device, so that times of steps are no speed either;
 - launches {operations}, syncs {count, steps}: operations of a step, and waits that the program asked for.
 
 Test values: 51.0, 0.9, 0.31, 0.30 … s → 0.30 s a step, start 51.3 s; 0.1, 0.1, 0.1, 1.7 … → 0.5 s.
@@ -36,6 +34,10 @@ MINIMUM_STEPS = 8
 """Steady steps below which there is no pace: 10 steps with two of warm-up just pass, with a wide interval."""
 SHOWN = 500
 PRECISE: Fraction = 0.02
+LONGER: Fraction = 0.25
+"""Of the step: less than that, and by chance one of several like ranks is that much longer than the others."""
+OWN_WAIT: Fraction = 0.2
+"""Of the others' wait, which a rank that they wait for may have itself."""
 NANOSECOND = 1e-9
 VALIDATION = ("validation", "validate", "val", "eval", "evaluation", "test")
 LAUNCH_ONLY = "launch time only: nobody waited for the device"
@@ -47,7 +49,7 @@ class Steady:
     """Which steps count. durations_s: of the n steps of the rank that gives the pace, phases taken out.
 
     counts: True for a step of the steady part. very_long: rare, very long ones after warm-up, which do not count. at:
-    first step of the level that counts. window: of the steady part, on the clock of the marks.
+    first step of the level that counts. window: of the steady part in the last session, on the clock of the marks.
     """
 
     rank: int
@@ -62,11 +64,21 @@ class Steady:
     window: tuple[Seconds, Seconds]
 
 
-def steady(marks: Marks) -> Steady | None:
-    """The steady part, None where fewer than 8 steps are left of it."""
-    series = _leading(marks)
-    if series is None:
-        return None
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What the steps of a rank are: masks of its n steps, and where the level that counts begins."""
+
+    taken: Floats
+    warm: Mask
+    first: slice
+    long: Mask
+    change: levels.Change | None
+    at: int
+    counts: Mask
+
+
+def _parted(marks: Marks, series: Series) -> _Parts | None:
+    """None where too few steps are left after warm-up to tell anything of them."""
     taken = durations(marks, series)
     warm, first = _warm_ups(series, taken)
     late = ~warm
@@ -76,32 +88,43 @@ def steady(marks: Marks) -> Steady | None:
     long[late] = levels.very_long(taken[late], series.wait_s[late], _new_shapes(marks, series)[late])
     calm = late & ~long
     change, at = _level(taken, calm)
-    counts = calm & (np.arange(len(taken)) >= at)
-    if counts.sum() < MINIMUM_STEPS:
+    return _Parts(taken, warm, first, long, change, at, calm & (np.arange(len(taken)) >= at))
+
+
+def steady(marks: Marks) -> Steady | None:
+    """The steady part, None where fewer than 8 steps are left of it."""
+    series = _leading(marks)
+    part = _parted(marks, series) if series is not None else None
+    if series is None or part is None or part.counts.sum() < MINIMUM_STEPS:
         return None
+    taken, counts, early = part.taken, part.counts, np.arange(len(part.taken)) < part.at
     typical = float(np.median(taken[counts]))
     return Steady(
         rank=series.rank,
         durations_s=taken,
         counts=counts,
-        very_long=long,
-        warm_up=int((warm | ((np.arange(len(taken)) < at) & (change is None))).sum()),
-        start_s=max(0.0, float(taken[first].sum()) - typical * len(taken[first])),
-        at=at,
-        change=change,
+        very_long=part.long,
+        warm_up=int((part.warm | (early & (part.change is None))).sum()),
+        start_s=max(0.0, float(taken[part.first].sum()) - typical * len(taken[part.first])),
+        at=part.at,
+        change=part.change,
         period=levels.period(taken[counts]),
         window=_window(series, counts),
     )
 
 
-def pace(marks: Marks) -> Pace | None:
-    """How fast the steady part was. None where it has fewer than 8 steps: `why_none` says so."""
+def pace(marks: Marks, samples_per_step: float | None = None) -> Pace | None:
+    """How fast the steady part was. None where it has fewer than 8 steps: `why_none` says so.
+
+    samples_per_step: of the whole job, as a person states it, where the marks do not count them.
+    """
     part = steady(marks)
     if part is None:
         return None
     of_step = part.durations_s[part.counts]
-    step_s = _step(marks, part)
-    amounts = _amounts(marks, part)
+    step_s = mean_interval(of_step, part.period)
+    amounts = _amounts(marks, part, samples_per_step)
+    launched = _clock(marks) == "launch"
     shift = part.change and Shift(at=part.at, before_s=part.change.before_s, after_s=step_s.value)
     every_s, every = _validation(marks, part)
     shown, shown_every = _shown(part)
@@ -112,8 +135,8 @@ def pace(marks: Marks) -> Pace | None:
         median_s=float(np.median(of_step)),
         minimum_s=float(of_step.min()),
         maximum_s=float(of_step.max()),
-        samples_per_s=_per_second(amounts.samples, step_s),
-        tokens_per_s=None if amounts.tokens is None else amounts.tokens / step_s.value,
+        samples_per_s=None if launched else _per_second(amounts.samples, step_s),
+        tokens_per_s=None if launched or amounts.tokens is None else amounts.tokens / step_s.value,
         samples_per_step=amounts.samples,
         micro_batches=amounts.micro,
         start_s=part.start_s + _compiling_s(marks, part),
@@ -126,7 +149,7 @@ def pace(marks: Marks) -> Pace | None:
         window_s=float(part.durations_s[part.at :][(part.counts | part.very_long)[part.at :]].sum()),
         shown_s=shown,
         shown_every=shown_every,
-        reasons=_reasons(marks, part),
+        reasons=_reasons(marks, part, amounts),
     )
 
 
@@ -135,9 +158,15 @@ def why_none(marks: Marks) -> str:
     series = _leading(marks)
     if series is None:
         return "no step was marked"
-    warm, _ = _warm_ups(series, durations(marks, series))
-    left = int((~warm).sum())
-    return f"too few steps: {len(warm)} were done, {left} after warm-up, at least {MINIMUM_STEPS} are needed"
+    part = _parted(marks, series)
+    least = f"at least {MINIMUM_STEPS} are needed"
+    if part is None:
+        warm, _ = _warm_ups(series, durations(marks, series))
+        return f"too few steps: {len(warm)} were done, {int((~warm).sum())} after warm-up, {least}"
+    left, late = int(part.counts.sum()), int((~part.warm).sum())
+    if part.at:
+        return f"too few steps: the speed changed at step {part.at}, {left} were done at the later level, {least}"
+    return f"too few steps: {late} after warm-up less {int(part.long.sum())} very long are {left}, {least}"
 
 
 def stages(marks: Marks, paced: Pace) -> Stages:
@@ -172,14 +201,56 @@ def ranks(marks: Marks) -> tuple[Rank, ...]:
     return tuple(_rank(marks, series, counts) for series in marks.series)
 
 
-def straggler(of: Iterable[Rank]) -> tuple[Rank, Fraction] | None:
-    """The rank that the others wait for, and the efficiency: the median rank's own work / the straggler's. The longest
-    own work, not the longest wait, tells it. None with fewer than two ranks. 100, 100, 100, 180 ms → rank 3, 0.56."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Longest:
+    """The rank with the longest own work, the others' median of own work and of waiting for it. Seconds of a step."""
+
+    rank: Rank
+    own_s: Seconds
+    wait_s: Seconds | None
+    others_own_s: Seconds
+    others_wait_s: Seconds | None
+
+    @property
+    def alone(self) -> bool:
+        """The others wait and it does not: ranks that are alike wait alike, whichever of them chance makes the
+        longest."""
+        if self.wait_s is None or self.others_wait_s is None:
+            return False
+        return self.wait_s <= OWN_WAIT * self.others_wait_s
+
+    @property
+    def ahead(self) -> bool:
+        """Its work exceeds the others' by more than chance makes of ranks that are alike."""
+        step_s = self.rank.step_s or self.own_s + (self.wait_s or 0.0)
+        return self.own_s - self.others_own_s >= LONGER * step_s
+
+
+def longest(of: Iterable[Rank]) -> Longest | None:
+    """The longest own work, not the longest wait, tells who is waited for. None with fewer than two ranks."""
     known = [(rank.compute_s, rank) for rank in of if rank.compute_s is not None]
     if len(known) < 2:
         return None
-    longest, slow = max(known, key=lambda pair: pair[0])
-    return slow, float(np.median([own for own, _ in known])) / longest
+    own_s, slow = max(known, key=lambda pair: pair[0])
+    others = [(own, rank.all_reduce_s) for own, rank in known if rank is not slow]
+    waits = [wait for _, wait in others if wait is not None]
+    return Longest(
+        rank=slow,
+        own_s=own_s,
+        wait_s=slow.all_reduce_s,
+        others_own_s=float(np.median([own for own, _ in others])),
+        others_wait_s=float(np.median(waits)) if waits else None,
+    )
+
+
+def straggler(of: Iterable[Rank]) -> tuple[Rank, Fraction] | None:
+    """The rank that the others wait for, and the efficiency: the median work of the others / its own. None where no
+    rank is clearly slow: longer by a quarter of the step, and hardly waiting itself. 100, 100, 100, 180 ms → rank 3,
+    0.56; two ranks that work 19 and 17 ms and wait 11 and 13 → None."""
+    found = longest(of)
+    if found is None or not (found.alone and found.ahead):
+        return None
+    return found.rank, found.others_own_s / found.own_s
 
 
 def precise_enough(paced: Pace | None, fraction: Fraction = PRECISE) -> bool:
@@ -223,9 +294,9 @@ def _leading(marks: Marks) -> Series | None:
 
 
 def _slowest(marks: Marks) -> Series:
-    found = straggler(ranks(marks))
+    found = longest(ranks(marks))
     leading = cast(Series, _leading(marks))
-    return leading if found is None else next(s for s in marks.series if s.rank == found[0].rank)
+    return leading if found is None else next(s for s in marks.series if s.rank == found.rank.rank)
 
 
 def _warm_ups(series: Series, taken: Floats) -> tuple[Mask, slice]:
@@ -260,31 +331,14 @@ def _new_shapes(marks: Marks, series: Series) -> Mask:
 
 
 def _window(series: Series, counts: Mask) -> tuple[Seconds, Seconds]:
-    places = np.flatnonzero(counts)
-    begin = series.end_s[places[0] - 1] if places[0] else series.start_s
-    return float(begin), float(series.end_s[places[-1]])
-
-
-def _step(marks: Marks, part: Steady) -> Interval:
-    """The mean step: from waits for the device where the marks only show launches, else from the marks."""
-    plain = mean_interval(part.durations_s[part.counts], part.period)
-    synced = _synced(marks, part)
-    if synced is None or synced <= plain.value:
-        return plain
-    return Interval(value=synced, low=synced * plain.low / plain.value, high=synced * plain.high / plain.value)
-
-
-def _synced(marks: Marks, part: Steady) -> Seconds | None:
-    """Mean step between the first and the last moment at which the device had finished all, if both are told."""
-    times = [event["t"] * NANOSECOND for event in marks.told("synced") if event.get("rank", part.rank) == part.rank]
-    if len(times) < 2:
-        return None
-    ends = next(series.end_s for series in marks.series if series.rank == part.rank)
-    steps = int(((ends > times[0]) & (ends <= times[-1])).sum())
-    away = sum(
-        end - begin for begin, end in _merged(p for p in marks.phases if p.rank == part.rank and p.begin_s > times[0])
-    )
-    return (times[-1] - times[0] - away) / steps if steps >= MINIMUM_STEPS else None
+    """From the first to the last step that counts of the last session: what was watched before it has another clock,
+    and nothing ran in the pause."""
+    first = series.session_starts[-1]
+    begun = (series.session_start_s or (series.start_s,))[-1]
+    places = first + np.flatnonzero(counts[first:])
+    if not len(places):
+        return begun, float(series.end_s[-1])
+    return float(series.end_s[places[0] - 1]) if places[0] > first else begun, float(series.end_s[places[-1]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +350,12 @@ class _Amounts:
     micro: float
 
 
-def _amounts(marks: Marks, part: Steady) -> _Amounts:
+def _amounts(marks: Marks, part: Steady, stated: float | None) -> _Amounts:
     samples = [_mean(series.samples, part.counts) for series in marks.series]
     tokens = [_mean(series.tokens, part.counts) for series in marks.series]
     micro = [_mean(series.micro, part.counts) or 1.0 for series in marks.series]
-    return _Amounts(_total(samples), _total(tokens), max(micro))
+    counted = _total(samples)
+    return _Amounts(stated if counted is None else counted, _total(tokens), max(micro))
 
 
 def _total(values: list[float | None]) -> float | None:
@@ -349,10 +404,7 @@ def _shown(part: Steady) -> tuple[tuple[float, ...], int]:
 def _clock(marks: Marks) -> str:
     """device, host or launch: what the times of stages are of."""
     told = marks.told("timing")
-    if told:
-        return str(told[-1].get("clock"))
-    kinds = {str(event.get("kind", "cpu")) for event in marks.told("devices")}
-    return "host" if kinds <= {"cpu"} else "device" if kinds <= {"cpu", "cuda"} else "launch"
+    return str(told[-1].get("clock")) if told else "host"
 
 
 def _syncs(marks: Marks, column: Floats, counts: Mask) -> float | None:
@@ -366,20 +418,20 @@ def _syncs(marks: Marks, column: Floats, counts: Mask) -> float | None:
     return float((there > 0).mean()) if len(there) else None
 
 
-def _reasons(marks: Marks, part: Steady) -> dict[str, str]:
+def _reasons(marks: Marks, part: Steady, amounts: _Amounts) -> dict[str, str]:
     said: dict[str, str] = {}
-    if marks.told("timing") and _clock(marks) == "launch" and _synced(marks, part) is None:
-        said["step_s"] = LAUNCH_ONLY
     if part.very_long.any():
         series = next(s for s in marks.series if s.rank == part.rank)
         known = int((_new_shapes(marks, series) & part.very_long).sum())
         said["recompiles"] = f"{known} of {int(part.very_long.sum())} came with a new input shape"
     if part.change is not None:
         said["shift"] = f"the speed changed at step {part.at}: the later level counts"
-    return said | _of_amounts(_amounts(marks, part))
+    if _clock(marks) == "launch":
+        return said | dict.fromkeys(("step_s", "samples_per_s", "tokens_per_s"), LAUNCH_ONLY)
+    return said | _missing(amounts)
 
 
-def _of_amounts(amounts: _Amounts) -> dict[str, str]:
+def _missing(amounts: _Amounts) -> dict[str, str]:
     missing = {"samples_per_s": amounts.samples, "tokens_per_s": amounts.tokens}
     return {name: "the marks do not count them" for name, value in missing.items() if value is None}
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gpuwise.measure.marks import Marks, Reader, joined
+
 SUFFIX = ".marks"
+MOST_BYTES = 2**22
+"""Read at once, so that a file of any length takes no more memory as text than that."""
 
 
 class Tail:
@@ -12,9 +16,9 @@ class Tail:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._texts: dict[str, list[bytes]] = {}
+        self._readers: dict[str, Reader] = {}
         self._sizes: dict[str, int] = {}
-        self._steps: dict[str, int] = {}
+        self._cut: dict[str, bytes] = {}
         self._old = {path.name for path in folder.glob("*" + SUFFIX)}
 
     def look(self) -> bool:
@@ -22,24 +26,25 @@ class Tail:
         return sum(self._read(path) for path in sorted(self._folder.glob("*" + SUFFIX))) > 0
 
     def _read(self, path: Path) -> bool:
+        before = self._sizes.get(path.name, 0)
         try:
             with path.open("rb") as file:
-                file.seek(self._sizes.get(path.name, 0))
-                added = file.read()
+                file.seek(before)
+                while added := file.read(MOST_BYTES):
+                    self._take(path.name, added)
         except OSError:
-            return False
-        if not added:
-            return False
-        self._sizes[path.name] = self._sizes.get(path.name, 0) + len(added)
-        self._texts.setdefault(path.name, []).append(added)
-        if path.name not in self._old:
-            lines = added.split(b"\n")
-            self._steps[path.name] = self._steps.get(path.name, 0) + sum(line[:1].isdigit() for line in lines)
-        return True
+            return self._sizes.get(path.name, 0) > before
+        return self._sizes.get(path.name, 0) > before
+
+    def _take(self, name: str, added: bytes) -> None:
+        """Whole lines are read; what follows the last one waits for its rest."""
+        self._sizes[name] = self._sizes.get(name, 0) + len(added)
+        lines, feed, self._cut[name] = (self._cut.get(name, b"") + added).rpartition(b"\n")
+        self._readers.setdefault(name, Reader(name)).add((lines + feed).decode("utf-8", errors="replace"))
 
     @property
     def steps(self) -> int:
-        """Steps of the process of this session that has done most; the first half of a cut line counts for one."""
+        """Steps of the process of this session that has done most."""
         return max(self._steps.values(), default=0)
 
     @property
@@ -47,12 +52,14 @@ class Tail:
         """Process ids that have marked a step in this session."""
         return tuple(int(name[: -len(SUFFIX)].rpartition("-")[2]) for name, steps in self._steps.items() if steps)
 
+    @property
+    def _steps(self) -> dict[str, int]:
+        return {name: len(reader) for name, reader in self._readers.items() if self.new(name)}
+
     def new(self, name: str) -> bool:
         """Whether the file of this name belongs to this session."""
         return name not in self._old
 
-    def texts(self) -> dict[str, str]:
-        """All there is so far, for marks.parse."""
-        for name, parts in self._texts.items():
-            self._texts[name] = [b"".join(parts)]
-        return {name: parts[0].decode("utf-8", errors="replace") for name, parts in self._texts.items()}
+    def marks(self) -> Marks:
+        """All there is so far."""
+        return joined(self._readers.values())

@@ -11,10 +11,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import Any, Protocol
 
 UNSEEN = -1
+ALIVE_S = 5.0
+"""Between two signs of life while something takes long that is no step."""
 AHEAD = 256
 """Steps that may wait for their events: a host that is further ahead than this waits for the oldest."""
 
@@ -52,6 +54,27 @@ class Scalar(Protocol):
     """A number that may still be on its way from the device."""
 
     def item(self) -> float | int: ...
+
+
+class Events(Protocol):
+    """Where events go: gpuwise.meter.Writer."""
+
+    def event(self, name: str, /, **fields: object) -> None: ...
+
+
+class Pulse:
+    """A sign of life for whoever waits for steps. It is given from within the work, so work that hangs gives none."""
+
+    def __init__(self, events: Events, clock: Callable[[], float] = monotonic) -> None:
+        self._events, self._clock = events, clock
+        self._told = clock()
+
+    def beat(self) -> None:
+        """Something moved; told every ALIVE_S at most."""
+        now = self._clock()
+        if now - self._told >= ALIVE_S:
+            self._told = now
+            self._events.event("alive", flush=True)
 
 
 class Losses:

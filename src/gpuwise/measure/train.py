@@ -31,17 +31,20 @@ from gpuwise.errors import DataError, GpuwiseError, InvalidInput, MeasurementFai
 from gpuwise.estimate import Interval
 from gpuwise.measure import count, data
 from gpuwise.measure import devices as seen_devices
-from gpuwise.measure.engine import Engine, Silent, own_cost_s, prepare
+from gpuwise.measure.engine import Engine, Silent, clock_of, forget_peaks, own_cost_s, prepare, take
 from gpuwise.measure.feed import Feed, feed_ceiling, loader
 from gpuwise.measure.host import cpus
 from gpuwise.measure.job import Job, from_json
 from gpuwise.measure.plan import Plan, factor, image_size, plan
 from gpuwise.measure.precision import Numerics, choose
 from gpuwise.measure.record import Device, Ending
-from gpuwise.measure.training import Events, Training, fitting_batch, is_out_of_memory, tell_memory
+from gpuwise.measure.timer import Events, Pulse
+from gpuwise.measure.training import Tell, Training, fitting_batch, is_out_of_memory, tell_memory
 
 LIMIT_S = 4.0
 HELD_BATCHES = 4
+ECHO_S = 2.0
+"""A signal that comes so soon after another is the same one: torchrun passes on what its processes got already."""
 JOIN_S = 600.0
 FAILED: tuple[Ending, ...] = ("loss not finite", "out of memory", "failed", "disk full")
 
@@ -74,13 +77,16 @@ class End:
 class Interrupt:
     """Signals: while training the step at hand is finished; before it, and at the second signal, the program stops."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.asked, self.gentle = False, False
+        self._clock, self._asked_at = clock, 0.0
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._signalled)
 
     def _signalled(self, _: int, __: FrameType | None) -> None:
-        again, self.asked = self.asked, True
+        again = self.asked and self._clock() - self._asked_at > ECHO_S
+        if not self.asked:
+            self.asked, self._asked_at = True, self._clock()
         if again or not self.gentle:
             raise KeyboardInterrupt
 
@@ -117,17 +123,20 @@ def tell(message: Message) -> None:
 def reference_training(job: Job, lines: Any, interrupt: Interrupt) -> End:
     """Does the job. Raises what input and data are refused for."""
     with joined(job) as (index, world):
-        found, device = settled_device(job, index)
-        lines.event("devices", list=[asdict(d) for d in found])
-        numerics = choose(found[index] if device.type != "cpu" else found[0], job.precision, job.memory_format)
+        own, device = settled_device(job, index)
+        take(device)
+        lines.event("devices", list=[asdict(own)])
+        lines.event("timing", clock=clock_of(device))
+        numerics = choose(own, job.precision, job.memory_format)
+        pulse = Pulse(lines)
         with phase(lines, "data"):
-            source = dataset(job, image_size(job, accelerated=device.type != "cpu"))
+            source = dataset(job, image_size(job, accelerated=device.type != "cpu"), living(pulse))
         settled = plan(
             job, accelerated=device.type != "cpu", samples=len(source.train), cpus=cpus().allowed, world=world,
             cpus_a_core=(psutil.cpu_count() or 1) / (psutil.cpu_count(logical=False) or psutil.cpu_count() or 1),
         )  # fmt: skip
         prepare(device, numerics, settled.threads)
-        work = Work(job, settled, numerics, device, source, lines, interrupt, world)
+        work = Work(job, settled, numerics, device, source, lines, interrupt, world, pulse)
         try:
             return work.run()
         except (RuntimeError, MemoryError) as error:
@@ -151,10 +160,11 @@ class Work:
         lines: Any,
         interrupt: Interrupt,
         world: int,
+        pulse: Pulse,
     ) -> None:
         self.job, self.plan, self.numerics, self.device, self.source = job, settled, numerics, device, source
-        self.lines, self.interrupt, self.world = lines, interrupt, world
-        tally = data.Tally(len(source.train) + len(source.validation), fraction=job.skip_limit_fraction)
+        self.lines, self.interrupt, self.world, self.pulse = lines, interrupt, world, pulse
+        tally = data.Tally(len(source.train) + len(source.validation))
         self.feed = self._feed(source.train, tally, training=True)
         self.held_out = self._feed(source.validation, tally, training=False) if source.validation else None
         if not len(self.feed) or self.feed.samples < 2:
@@ -175,6 +185,7 @@ class Work:
         self._tell_setup()
         if self.job.limits:
             self._measure_limits()
+            forget_peaks(self.device)
         with phase(self.lines, "building"):
             training = self._training()
         if self._over(training):
@@ -217,7 +228,7 @@ class Work:
     def _schedule(self) -> Callable[[int], float]:
         """By the share of the planned steps; where only minutes are given, of these. Processes that train together
         need one rate, and their clocks differ."""
-        minutes, planned = self.job.minutes, self.job.epochs or self.job.schedule_epochs or self.job.steps
+        minutes, planned = self.job.minutes, self.job.epochs or self.job.steps
         if minutes is not None and planned is None and self.world == 1:
             begin = time.perf_counter()
             return lambda _: factor((time.perf_counter() - begin) / (60 * minutes))
@@ -281,12 +292,18 @@ class Work:
         """What feed and device can do alone, before anything is trained: the weights are thrown away."""
         tell(Message("measuring what the feed and the device can do alone"))
         with phase(self.lines, "limits"):
-            fed = feed_ceiling(self.feed, seconds=LIMIT_S, warm_s=1.0)
+            fed = feed_ceiling(self.feed, seconds=LIMIT_S, warm_s=1.0, clock=self._living_clock)
             self._tell_limit("feed", _summed(fed, self.world))
             batches = [(b.images.clone(), b.labels) for b in islice(self.feed.epoch(0), HELD_BATCHES)]
             whole = [b for b in batches if len(b[1]) == len(batches[0][1])]
-            self._tell_limit("device", self.engine(scheduled=False).device_only(whole, seconds=LIMIT_S))
+            engine = self.engine(scheduled=False)
+            self._tell_limit("device", engine.device_only(whole, seconds=LIMIT_S, beat=self.pulse.beat))
         self.feed.totals.clear()
+
+    def _living_clock(self) -> float:
+        """It is read once a batch."""
+        self.pulse.beat()
+        return time.perf_counter()
 
     def _tell_limit(self, which: str, found: Interval) -> None:
         if meter.rank(os.environ) == 0:
@@ -322,7 +339,17 @@ def network(name: str, classes: int) -> nn.Module:
     return model
 
 
-def dataset(job: Job, side: int) -> data.Dataset:
+def living(pulse: Pulse) -> Tell:
+    """`tell` for work that says now and then how far it has come."""
+
+    def telling(message: Message) -> None:
+        pulse.beat()
+        tell(message)
+
+    return telling
+
+
+def dataset(job: Job, side: int, tell: Tell = tell) -> data.Dataset:
     """The images of the job, re-encoded where it wants that."""
     found = data.find(
         Path(job.data) if job.data else None, seed=job.seed, painters=job.painters, label=job.label, tell=tell
@@ -331,15 +358,17 @@ def dataset(job: Job, side: int) -> data.Dataset:
         return found
     from gpuwise.measure import cache
 
-    folder = Path(job.cache_folder) if job.cache_folder else None
-    return cache.build(found, side, folder=folder, tell=tell).dataset
+    return cache.build(found, side, tell=tell).dataset
 
 
-def settled_device(job: Job, index: int) -> tuple[tuple[Device, ...], torch.device]:
-    """The devices that the job may use, and that of this process. Raises InvalidInput for one that is not there."""
+def settled_device(
+    job: Job, index: int, look: Callable[[], tuple[Device, ...]] = seen_devices.devices
+) -> tuple[Device, torch.device]:
+    """The device of this process, and torch's name for it. index: of the process on its machine; look: gives the
+    machine's devices. Raises InvalidInput for a device that is not there."""
     if job.device == "cpu":
-        return (seen_devices.cpu(),), torch.device("cpu")
-    found = seen_devices.devices()
+        return seen_devices.cpu(), torch.device("cpu")
+    found = look()
     kind = {"rocm": "cuda"}.get(found[0].backend, found[0].backend)
     if kind == "xla":
         raise MeasurementFailed(
@@ -352,14 +381,14 @@ def settled_device(job: Job, index: int) -> tuple[tuple[Device, ...], torch.devi
             Message("device is {wanted}: this machine has {kind}", wanted=wanted, kind=kind), Message("Leave it open.")
         )
     if kind in ("cpu", "mps"):
-        return found, torch.device(kind)
+        return found[0], torch.device(kind)
     number = int(wanted.partition(":")[2] or index)
     if not 0 <= number < len(found):
         raise InvalidInput(
             Message("device is {wanted}: there are {count}", wanted=f"{kind}:{number}", count=len(found)),
             Message("Devices are counted from 0."),
         )
-    return found, torch.device(kind, number)
+    return found[number], torch.device(kind, number)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import distributed
@@ -20,10 +20,12 @@ from gpuwise.measure.feed import Feed
 from gpuwise.measure.job import Job
 from gpuwise.measure.plan import Plan
 from gpuwise.measure.record import Ending
+from gpuwise.measure.timer import Events, Pulse
 
 TOLD_EVERY_S = 5.0
-AGREED_EVERY = 16
-"""Steps after which processes that train together ask each other whether one of them wants to end."""
+AGREED_EVERY, AGREED_S = 16, 2.0
+"""Processes that train together ask each other at least so often whether one of them wants to end: after so many
+steps, or after the steps that take so long."""
 WRITING_FRACTION = 0.05
 """Share of the time that writing a checkpoint after each epoch may take; short epochs of a large model do without."""
 LOCAL: tuple[Ending, ...] = ("minutes", "interrupted", "loss not finite")
@@ -32,10 +34,26 @@ LOCAL: tuple[Ending, ...] = ("minutes", "interrupted", "loss not finite")
 Tell = Callable[[Message], None]
 
 
-class Events(Protocol):
-    """Where events go: gpuwise.meter.Writer."""
+class Agreement:
+    """After which steps processes that train together ask each other: all after the same, since each of them goes by
+    the slowest of all."""
 
-    def event(self, name: str, /, **fields: object) -> None: ...
+    def __init__(self, highest: Callable[[list[float]], list[float]]) -> None:
+        """highest: of each figure, the largest that any process has."""
+        self._highest = highest
+        self._every, self._steps = 1, 0
+        self._asked: float | None = None
+
+    def ending(self, ending: Ending | None, now: float) -> Ending | None:
+        """What all end by after this step, if they do. ending: what this process would end by; now: s."""
+        self._steps += 1
+        if self._steps < self._every:
+            return None
+        own_s = 0.0 if self._asked is None else (now - self._asked) / self._steps
+        code, step_s = self._highest([0.0 if ending is None else 1.0 + LOCAL.index(ending), own_s])
+        self._every = max(1, min(AGREED_EVERY, int(AGREED_S / step_s))) if step_s > 0 else 1
+        self._asked, self._steps = now, 0
+        return LOCAL[int(code) - 1] if code else None
 
 
 @dataclass(slots=True)
@@ -79,6 +97,8 @@ class Training:
         self.trained_s, self.trained_steps = 0.0, 0
         self._rank, self._world = _rank(), _world()
         self._peers: Any = distributed.new_group(backend="gloo") if self._world > 1 else None
+        self._agreement = Agreement(self._highest)
+        self.pulse = Pulse(events)
         self._began = self._saved = self._told = time.perf_counter()
         self._written_s = 0.0
 
@@ -140,7 +160,8 @@ class Training:
             self.save(checkpoint.LAST)
         if self.job.steps is not None and self.engine.steps >= self.job.steps:
             return "steps"
-        return self._agreed(self._local(now))
+        ending = self._local(now)
+        return ending if self._world == 1 else self._agreement.ending(ending, now)
 
     def _local(self, now: float) -> Ending | None:
         if not self.engine.timer.losses.finite:
@@ -150,15 +171,10 @@ class Training:
         minutes = self.job.minutes
         return "minutes" if minutes is not None and now - self._began >= 60 * minutes else None
 
-    def _agreed(self, ending: Ending | None) -> Ending | None:
-        """What the processes end by together: one that left alone would let the others wait for ever."""
-        if self._world == 1:
-            return ending
-        if self.engine.steps % AGREED_EVERY:
-            return None
-        code = torch.tensor(0 if ending is None else 1 + LOCAL.index(ending))
-        distributed.all_reduce(code, distributed.ReduceOp.MAX, self._peers)
-        return LOCAL[int(code) - 1] if int(code) else None
+    def _highest(self, figures: list[float]) -> list[float]:
+        told = torch.tensor(figures, dtype=torch.float64)
+        distributed.all_reduce(told, distributed.ReduceOp.MAX, self._peers)
+        return [float(figure) for figure in told]
 
     def _keep_losses(self) -> None:
         losses = self.engine.timer.losses
@@ -202,7 +218,8 @@ class Training:
             for buffer in self.engine.model.buffers():
                 distributed.broadcast(buffer, 0)
         with self.phase("validation"):
-            counts = torch.tensor(self.engine.validate((b.images, b.labels) for b in self.held_out.epoch(0)))
+            batches = ((b.images, b.labels) for b in self.held_out.epoch(0))
+            counts = torch.tensor(self.engine.validate(batches, self.pulse.beat))
             if self._world > 1:
                 distributed.all_reduce(counts, group=self._peers)
         return int(counts[0]), int(counts[1]), time.perf_counter() - start

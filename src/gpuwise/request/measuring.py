@@ -47,7 +47,7 @@ class MeasureRequest:
         "So many epochs without a better accuracy.", kind="count", show="N", group="Until", example="5"
     )
     stall_s: Seconds = about(
-        "No step for so long ends the run (default: 5 min).",
+        "No step for so long ends the run (default: 5 min, and 15 min before the first).",
         kind="duration", show="DURATION", group="Until", default=300.0, flags=("--stall",), example="5min",
     )  # fmt: skip
     batch: int | None = about("Batch per device.", kind="count", show="N", group="Training", example="32")
@@ -88,6 +88,10 @@ class MeasureRequest:
         kind="count", show="N", default=1, group="Training", example="2",
     )  # fmt: skip
     seed: int = about("Where all chance begins.", kind="whole", show="N", default=0, group="Training", example="7")
+    advise: bool = about(
+        "Try on these images what would feed the device faster: workers, copies, the allocator (a minute).",
+        kind="flag", default=False, group="Training",
+    )  # fmt: skip
     no_limits: bool = about(
         "Leave out what the loader and the device could do alone.", kind="flag", default=False, group="Training"
     )

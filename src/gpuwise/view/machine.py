@@ -8,15 +8,18 @@ from gpuwise.locale import _, words
 from gpuwise.measure.ceilings import Ceilings, Probe
 from gpuwise.measure.check import Checked, Item
 from gpuwise.measure.host import explained
+from gpuwise.measure.record import Gauge
 from gpuwise.view import figures
-from gpuwise.view.page import Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
+from gpuwise.view.page import Caution, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.run import seconds
 from gpuwise.view.vocabulary import probe as probe_name
 from gpuwise.view.vocabulary import readiness, state
 
+NOISY = 0.1
 
-def ceilings_page(found: Ceilings) -> Page:
-    """The answer to `ceilings`."""
+
+def ceilings_page(found: Ceilings, others: Gauge | None = None) -> Page:
+    """The answer to `ceilings`. others: what other processes took of the allowed CPUs meanwhile."""
     done = [probe for probe in found.probes if probe.value is not None]
     answer = _("{n} of {all} figures were found in {time}; the others say why not.")
     in_short = answer.format(n=len(done), all=len(found.probes), time=seconds(found.took_s))
@@ -24,18 +27,24 @@ def ceilings_page(found: Ceilings) -> Page:
         in_short = _("All {all} figures were found in {time}.").format(all=len(done), time=seconds(found.took_s))
     return Page(
         title=_("What can this machine do at best?"),
-        blocks=(Text(text=in_short, role="answer"), _probes(found), _machine(found)),
+        blocks=(Text(text=in_short, role="answer"), *_doubt(others), _probes(found), _machine(found)),
     )
+
+
+def _doubt(others: Gauge | None) -> Iterator[Caution]:
+    if others is not None and others.mean > NOISY:
+        text = _("Other processes took {share} of the CPUs meanwhile: the machine can do more than this.")
+        yield Caution(text=text.format(share=figures.percent(others.mean)))
 
 
 def _probes(found: Ceilings) -> Table:
     columns: list[Made[Probe]] = [
         column("probe", _("What"), lambda p: word(probe_name(p.name))),
-        column("value", _("Median"), _value, kind="estimate"),
+        column("value", _("At best"), _value, kind="estimate"),
         column("unit", _("Unit"), lambda p: word(p.unit)),
         column("conditions", _("Measured with, or why not"), lambda p: word(_conditions(p)), rank=1),
     ]
-    notes = [_("In brackets: the slowest and the fastest of the runs of a probe.")]
+    notes = [_("In brackets: from the slowest to the fastest of the runs of a probe.")]
     return tabulate(_("Ceilings"), columns, found.probes, notes=notes)
 
 
@@ -49,10 +58,14 @@ def _value(probe: Probe) -> Cell:
 def _conditions(probe: Probe) -> str:
     if probe.value is None:
         return probe.reason or ""
-    said = ((name.replace("_", " "), value) for name, value in probe.conditions.items())
-    return ", ".join(
-        f"{name} {value:g}" if isinstance(value, float | int) else f"{name} {value}" for name, value in said
-    )
+    shown = {name.replace("_", " "): value for name, value in probe.conditions.items() if name != "range"}
+    return ", ".join(f"{name} {_figure(value)}" for name, value in shown.items())
+
+
+def _figure(value: str | float) -> str:
+    if isinstance(value, str):
+        return value
+    return figures.count(value) if value >= 1000 else f"{value:g}"
 
 
 def _machine(found: Ceilings) -> Facts:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from gpuwise.errors import Message
 from gpuwise.estimate import Interval
 from gpuwise.locale import _, words
+from gpuwise.measure.energy import energy_total
+from gpuwise.measure.forecast import forecast, per_accelerator
 from gpuwise.measure.record import DeviceLoad, Epoch, Gauge, LoaderTimes, Rank, Record, Stages
 from gpuwise.measure.verdict import Finding, Judgement
 from gpuwise.view import figures
@@ -25,28 +29,39 @@ from gpuwise.view.page import (
     tabulate,
     word,
 )
-from gpuwise.view.vocabulary import ending, stage, throttle
+from gpuwise.view.vocabulary import cause, ending, energy, gauge, stage, throttle
 
 MS = 1000.0
 MOST_EPOCHS = 30
 """Rows of the table of epochs; of a longer run the first and the last are shown."""
 
 
-def run_page(record: Record, judgement: Judgement, number: int | None = None) -> Page:
-    """The answer to `measure` and `runs show`. number: of the run in the store."""
+def run_page(
+    record: Record, judgement: Judgement, number: int | None = None, tried: Sequence[Message] | None = None
+) -> Page:
+    """The answer to `measure` and `runs show`. number: of the run in the store. tried: what was found to help, None
+    where nothing was tried."""
     return Page(
         title=_("How fast does {workload} train here?").format(workload=record.setup.workload),
-        blocks=tuple(_blocks(record, judgement)),
+        blocks=tuple(_blocks(record, judgement, number, tried)),
         foot=_foot(record, number),
     )
 
 
-def _blocks(record: Record, judgement: Judgement) -> Iterator[Block]:
+def _blocks(
+    record: Record, judgement: Judgement, number: int | None, tried: Sequence[Message] | None
+) -> Iterator[Block]:
     yield Text(text=words(judgement.sentence), role="answer")
     if record.failure:
         yield Caution(text=record.failure)
     yield from (Caution(text=words(caution)) for caution in judgement.cautions)
-    yield Facts(title=_("The verdict"), facts=tuple(_verdict(judgement)))
+    if number is not None and record.folder and record.ending in (None, "interrupted", "killed", "out of memory"):
+        yield Text(text=_("Go on from the last checkpoint: gpuwise measure --resume {n}").format(n=number))
+    yield from _filled(_("The verdict"), _verdict(judgement))
+    if tried is not None:
+        found = [Fact(label=_("Worth doing"), text=words(one)) for one in tried]
+        none = Fact(label=_("Worth doing"), text=_("nothing of what was tried makes the loader faster here"))
+        yield Facts(title=_("Tried on your data"), facts=tuple(found or [none]))
     yield Facts(title=_("Speed"), facts=tuple(_speed(record)))
     rows = stage_rows(record)
     if rows:
@@ -61,6 +76,8 @@ def _blocks(record: Record, judgement: Judgement) -> Iterator[Block]:
         yield _ranks(record)
     yield from _filled(_("Devices"), (f for load in record.device_loads for f in _load(record, load)))
     yield from _filled(_("Host"), _host(record))
+    yield from _filled(_("Energy in the steady part"), _energy(record))
+    yield from _filled(_("What a prediction takes from it"), _usable(record))
     yield Facts(title=_("How it ran"), facts=tuple(_setup(record)))
 
 
@@ -92,12 +109,16 @@ def _speed(record: Record) -> Iterator[Fact]:
     if pace is None:
         yield Fact(label=_("Throughput"), text=_("unknown"), why=_reason(record.reasons, "pace"))
         return
+    if "step_s" in pace.reasons:  # times of launching are no speed
+        yield Fact(label=_("Throughput"), text=_("unknown"), why=words(pace.reasons["step_s"]))
+        return
     if pace.samples_per_s is None:
         yield Fact(label=_("Throughput"), text=_("unknown"), why=_reason(pace.reasons, "samples_per_s"))
     else:
         text = _("{speed} samples a second").format(speed=interval(pace.samples_per_s))
-        each = pace.samples_per_s.value / setup.processes
-        why = _("of all {n} processes; {each} each").format(n=setup.processes, each=figures.number(each))
+        each = per_accelerator(pace, setup)
+        alone = figures.number(each.value) if each else _("unknown")
+        why = _("of all {n} processes; {each} each").format(n=setup.processes, each=alone)
         yield Fact(label=_("Throughput"), text=text, why=why if setup.processes > 1 else "")
     if pace.tokens_per_s is not None:
         yield Fact(
@@ -105,12 +126,37 @@ def _speed(record: Record) -> Iterator[Fact]:
         )
     yield Fact(label=_("Step"), text=_("{step} ms").format(step=interval(pace.step_s, MS)), why=_step_note(record))
     yield from _beside(record)
-    work = record.work
-    if work and work.flops_per_step and work.peak_tflops:
-        mfu = work.flops_per_step / (pace.step_s.value * work.peak_tflops * 1e12)
+    yield from _utilisation(record)
+    yield from _forecast(record)
+
+
+def _utilisation(record: Record) -> Iterator[Fact]:
+    work, mfu = record.work, record.mfu
+    if work is not None and mfu is not None and work.peak_tflops:
         convention = _("2 × MAC, forward and backward, without recomputation; against {peak} TFLOPS: {source}")
         why = convention.format(peak=figures.number(work.peak_tflops), source=work.peak_source or _("unknown"))
-        yield Fact(label=_("MFU"), text=figures.percent(mfu), why=why)
+        yield Fact(label=_("MFU"), text=f"{100 * mfu:.1f} %", why=why)
+    elif work is not None and "peak_tflops" in work.reasons:
+        yield Fact(label=_("MFU"), text=_("unknown"), why=words(work.reasons["peak_tflops"]))
+
+
+def _forecast(record: Record) -> Iterator[Fact]:
+    """What one epoch takes at this pace, with both counts of steps (UC-007), validation and start beside it."""
+    pace, samples = record.pace, record.setup.samples
+    if pace is None or not samples or not pace.samples_per_step:
+        return
+    epoch = forecast(pace, samples=samples, validations=0, starts=0)
+    count = _("{samples} samples = {steps} optimizer steps")
+    if epoch.micro_batches != epoch.steps:
+        count = _("{samples} samples = {micro} micro-batches = {steps} optimizer steps")
+    why = count.format(
+        samples=figures.count(samples),
+        steps=figures.count(math.ceil(epoch.steps)),
+        micro=figures.count(math.ceil(epoch.micro_batches)),
+    )
+    low, high = seconds(epoch.train_s.low), seconds(epoch.train_s.high)
+    text = _("{time} ({low} to {high})").format(time=seconds(epoch.train_s.value), low=low, high=high)
+    yield Fact(label=_("An epoch"), text=text, why=f"{why}; " + _("without validation and start"))
 
 
 def _step_note(record: Record) -> str:
@@ -137,7 +183,7 @@ def _beside(record: Record) -> Iterator[Fact]:
         yield Fact(label=_("Start"), text=seconds(pace.start_s), why=_("once a run, beyond the steady step"))
     if pace.recompiles:
         text = _("{n}, {time} together").format(n=pace.recompiles, time=seconds(pace.recompile_s))
-        yield Fact(label=_("Recompilations"), text=text)
+        yield Fact(label=_("Very long steps"), text=text, why=_("as where a compiler runs again for a new shape"))
     if pace.validation_s is not None:
         every = figures.count(pace.validation_every) if pace.validation_every else _("unknown")
         text = _("{time} every {n} steps").format(time=seconds(pace.validation_s), n=every)
@@ -198,7 +244,12 @@ def _stage_chart(record: Record, rows: list[tuple[str, float]]) -> Chart:
         "mark": {"type": "text", "align": "left", "dx": 5, "aria": False},
         "encoding": {"text": {"field": "text"}, "color": {"value": "currentColor"}},
     }
-    axis = {"field": "ms", "type": "quantitative", "title": _("Milliseconds a step"), "axis": {"format": "~g"}}
+    axis = {
+        "field": "ms",
+        "type": "quantitative",
+        "title": _("Milliseconds a step"),
+        "axis": {"format": "~r", "tickCount": 8},
+    }
     spec = {
         "$schema": SCHEMA,
         "data": {"values": shown},
@@ -260,7 +311,7 @@ def _stage_notes(stages: Stages | None) -> Iterator[str]:
 
 def _findings(findings: Iterable[Finding]) -> Table:
     columns: list[Made[Finding]] = [
-        column("cause", _("Finding"), lambda f: word(_(f.cause))),
+        column("cause", _("Finding"), lambda f: word(cause(f.cause))),
         column("fraction", _("Share of the step"), _finding_share, kind="number"),
         column("evidence", _("Evidence"), lambda f: word(words(f.message))),
         column("fix", _("What to do"), lambda f: word(words(f.fix) if f.fix else ""), rank=1),
@@ -309,10 +360,8 @@ def _epochs(epochs: tuple[Epoch, ...]) -> Table:
 def _accuracy(epoch: Epoch) -> Cell:
     if epoch.accuracy_fraction is None:
         return Cell(shown=_("unknown"), title=_("nothing was held out"))
-    counted = f"{epoch.correct} / {epoch.validated}" if epoch.correct is not None else ""
-    return Cell(
-        shown=f"{100 * epoch.accuracy_fraction:.1f} %", value=epoch.accuracy_fraction, note=counted, title=counted
-    )
+    counted = f" ({epoch.correct}/{epoch.validated})" if epoch.correct is not None else ""
+    return Cell(shown=f"{100 * epoch.accuracy_fraction:.1f} %{counted}", value=epoch.accuracy_fraction)
 
 
 def _seconds(value: float | None) -> Cell:
@@ -347,7 +396,7 @@ def _load(record: Record, load: DeviceLoad) -> Iterator[Fact]:
     busy = _("share of the time in which any kernel ran: not how much of the chip worked")
     yield from _gauged(f"{name}: " + _("busy"), load.busy_fraction, _("{gauge} %"), 100, busy)
     if load.energy_j is not None:
-        how = _("{source}, sampled every {s} s").format(source=_(load.energy_source), s=_number(load.interval_s))
+        how = _("{source}, sampled every {s} s").format(source=energy(load.energy_source), s=_number(load.interval_s))
         yield Fact(label=f"{name}: " + _("energy"), text=_("{j} J").format(j=figures.number(load.energy_j)), why=how)
     if load.allocated_gib is not None:
         text = _("{gib} GiB at most").format(gib=figures.number(load.allocated_gib))
@@ -355,12 +404,12 @@ def _load(record: Record, load: DeviceLoad) -> Iterator[Fact]:
     for reason, share in load.throttled.items():
         yield Fact(label=f"{name}: " + _("slowed down"), text=figures.percent(share), why=throttle(reason))
     for what, why in load.reasons.items():
-        yield Fact(label=f"{name}: {what.replace('_', ' ')}", text=_("unknown"), why=words(why))
+        yield Fact(label=f"{name}: {gauge(what)}", text=_("unknown"), why=words(why))
 
 
-def _gauged(label: str, gauge: Gauge | None, text: str, scale: float = 1.0, why: str = "") -> Iterator[Fact]:
-    if gauge is not None:
-        mean, low, high = (figures.number(scale * x) for x in (gauge.mean, gauge.minimum, gauge.maximum))
+def _gauged(label: str, seen: Gauge | None, text: str, scale: float = 1.0, why: str = "") -> Iterator[Fact]:
+    if seen is not None:
+        mean, low, high = (figures.number(scale * x) for x in (seen.mean, seen.minimum, seen.maximum))
         shown = mean if low == high else _("{mean} (from {low} to {high})").format(mean=mean, low=low, high=high)
         yield Fact(label=label, text=text.format(gauge=shown), why=why)
 
@@ -383,9 +432,50 @@ def _host(record: Record) -> Iterator[Fact]:
             yield Fact(label=_("Memory of the job"), text=_("{n} GiB at most").format(n=figures.number(load.peak_gib)))
         if load.energy_j is not None:
             text = _("{j} J").format(j=figures.number(load.energy_j))
-            yield Fact(label=_("Energy of the CPU"), text=text, why=_(load.energy_source))
+            yield Fact(label=_("Energy of the CPU"), text=text, why=energy(load.energy_source))
         elif "energy_j" in load.reasons:
             yield Fact(label=_("Energy of the CPU"), text=_("unknown"), why=words(load.reasons["energy_j"]))
+
+
+def _energy(record: Record) -> Iterator[Fact]:
+    """The sum of what was measured; it is no total while a part is unknown."""
+    found = energy_total(record)
+    if found.measured_j + found.modelled_j <= 0:
+        return
+    parts = [f"{c.name} {figures.number(c.energy_j)} J, {energy(c.source)}" for c in found.components if c.energy_j]
+    if found.total_j is not None:
+        yield Fact(label=_("Total"), text=_("{j} J").format(j=figures.number(found.total_j)), why="; ".join(parts))
+        return
+    missing = [f"{c.name}: {words(c.reason) if c.reason else _('unknown')}" for c in found.components if not c.energy_j]
+    yield Fact(label=_("Total"), text=_("unknown"), why="; ".join(missing))
+    known = _("{j} J").format(j=figures.number(found.measured_j + found.modelled_j))
+    yield Fact(label=_("Of the known parts"), text=known, why="; ".join(parts))
+
+
+def _usable(record: Record) -> Iterator[Fact]:
+    """What `rank --measured` reads, and why a part of it is missing."""
+    run = record.measurement
+    if run is None:
+        yield Fact(label=_("Nothing"), text=_("unknown"), why=_reason(record.reasons, "measurement"))
+        return
+    if run.samples_per_s is not None:
+        text = _("{speed} samples a second").format(speed=interval(run.samples_per_s))
+        yield Fact(label=_("Speed of the device"), text=text, why=words(run.note))
+    else:
+        why = _("a CPU says nothing about how fast a GPU is") if run.device == "cpu" else words(run.note)
+        yield Fact(label=_("Speed of the device"), text=_("none"), why=why or _("not seen in this run"))
+    if run.decode_s is not None:
+        text = _("{ms} ms of one CPU").format(ms=figures.number(MS * run.decode_s))
+        yield Fact(label=_("To load a sample"), text=text)
+    elif "decode_s" in record.reasons:
+        yield Fact(label=_("To load a sample"), text=_("unknown"), why=words(record.reasons["decode_s"]))
+    if run.gmacs is not None:
+        counts = _("{gmacs} GMAC a sample, {parameters} million parameters")
+        text = counts.format(gmacs=figures.number(run.gmacs), parameters=_number(run.parameters_m))
+        yield Fact(label=_("Counts"), text=text)
+    if run.epochs is not None and run.samples is not None:
+        text = _("{epochs:g} of {samples} samples").format(epochs=run.epochs, samples=figures.count(run.samples))
+        yield Fact(label=_("Epochs"), text=text, why=_("where accuracy ended the training on your data"))
 
 
 def _setup(record: Record) -> Iterator[Fact]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwise.locale import _, words
+from gpuwise.locale import _, ngettext, words
 from gpuwise.measure.compare import Comparison
 from gpuwise.measure.record import Record
 from gpuwise.measure.verdict import judge
@@ -13,22 +13,28 @@ from gpuwise.view.page import Block, Caution, Cell, Made, Page, Table, Text, col
 from gpuwise.view.run import interval
 from gpuwise.view.vocabulary import ending, verdict
 
-Row = tuple[int, Record]
+Row = tuple[int | str, Record]
+"""Number of a run, or the name of its file."""
 
 
-def runs_page(rows: Sequence[Row], total: int, place: str) -> Page:
-    """The answer to `runs list`."""
+def runs_page(rows: Sequence[Row], total: int, place: str, workload: str | None = None) -> Page:
+    """The answer to `runs list`. workload: the one that was asked for."""
+    foot = _("Kept in {place}.").format(place=place)
     if not rows:
         answer = _("No run has been kept yet. Measure one: gpuwise measure painter-light")
-        return Page(title=_("What was measured?"), blocks=(Text(text=answer, role="answer"),), foot=place)
-    answer = _("{n} runs are kept; the newest is run {newest}.").format(n=figures.count(total), newest=rows[0][0])
-    blocks: tuple[Block, ...] = (Text(text=answer, role="answer"), _table(rows, total))
-    return Page(title=_("What was measured?"), blocks=blocks, foot=_("Kept in {place}.").format(place=place))
+        if workload:
+            answer = _("No run of {workload} is kept.").format(workload=workload)
+        return Page(title=_("What was measured?"), blocks=(Text(text=answer, role="answer"),), foot=foot)
+    answer = ngettext("{n} run is kept: run {newest}.", "{n} runs are kept; the newest is run {newest}.", total)
+    answer = answer.format(n=figures.count(total), newest=rows[0][0])
+    blocks: tuple[Block, ...] = (Text(text=answer, role="answer"), runs_table(rows, total))
+    return Page(title=_("What was measured?"), blocks=blocks, foot=foot)
 
 
-def _table(rows: Sequence[Row], total: int) -> Table:
+def runs_table(rows: Sequence[Row], total: int) -> Table:
+    """A line for each run; total: how many there are."""
     columns: list[Made[Row]] = [
-        column("run", _("Run"), lambda row: Cell(shown=str(row[0]), value=row[0]), kind="number"),
+        column("run", _("Run"), _named, kind="number"),
         column("created_utc", _("Measured, UTC"), lambda row: word(row[1].created_utc.replace("T", " ")[:16])),
         column("workload", _("Workload"), lambda row: word(row[1].setup.workload)),
         column("device", _("Device"), lambda row: word(_devices(row[1])), rank=1),
@@ -40,6 +46,10 @@ def _table(rows: Sequence[Row], total: int) -> Table:
     left = total - len(rows)
     notes = [_("{n} older runs are not shown (--limit all).").format(n=figures.count(left))] if left else []
     return tabulate(_("Runs"), columns, rows, notes=notes)
+
+
+def _named(row: Row) -> Cell:
+    return Cell(shown=str(row[0]), value=row[0])
 
 
 def _devices(record: Record) -> str:
@@ -72,11 +82,12 @@ def _ended(record: Record) -> str:
     return ending(record.ending)
 
 
-def comparison_page(before: Sequence[Record], after: Sequence[Record], comparison: Comparison) -> Page:
+def comparison_page(before: Sequence[Row], after: Sequence[Row], comparison: Comparison) -> Page:
     """The answer to `runs compare`."""
-    rows = [(_("A"), r) for r in before] + [(_("B"), r) for r in after]
-    columns: list[Made[tuple[str, Record]]] = [
+    rows = [(_("A"), record, name) for name, record in before] + [(_("B"), record, name) for name, record in after]
+    columns: list[Made[tuple[str, Record, int | str]]] = [
         column("side", _("Side"), lambda row: word(row[0])),
+        column("run", _("Run"), lambda row: _named((row[2], row[1]))),
         column("workload", _("Workload"), lambda row: word(row[1].setup.workload)),
         column("created_utc", _("Measured, UTC"), lambda row: word(row[1].created_utc.replace("T", " ")[:16]), rank=1),
         column("samples_per_s", _("Throughput"), lambda row: _speed(row[1]), kind="estimate", unit=_("samples/s")),
@@ -84,7 +95,7 @@ def comparison_page(before: Sequence[Record], after: Sequence[Record], compariso
         column("device", _("Device"), lambda row: word(_devices(row[1])), rank=1),
     ]
     blocks: list[Block] = [Text(text=words(comparison.sentence), role="answer")]
-    blocks += [Caution(text=words(unlike)) for unlike in comparison.unlike]
+    blocks += [Caution(text=words(said)) for said in (*comparison.unlike, *comparison.cautions)]
     blocks.append(tabulate(_("The runs"), columns, rows, notes=_ratio(comparison)))
     return Page(title=_("Is B faster than A?"), blocks=tuple(blocks))
 

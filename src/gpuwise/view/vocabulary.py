@@ -145,6 +145,66 @@ THROTTLES = {
 """Why a device slows down."""
 
 
+CAUSES = {
+    "loader": N_("data loader"),
+    "workers": N_("loader workers"),
+    "decode": N_("decoding"),
+    "bursts": N_("bursts of the loader"),
+    "pinned": N_("pinned to few CPUs"),
+    "few CPUs": N_("few CPUs allowed"),
+    "quota": N_("CPU quota"),
+    "neighbour": N_("other processes"),
+    "shared memory": N_("shared memory"),
+    "disk": N_("disk"),
+    "network storage": N_("network storage"),
+    "optimizer": N_("optimizer"),
+    "launches": N_("launching kernels"),
+    "sync": N_("waits that the program asks for"),
+    "copies": N_("copies to the device"),
+    "collective": N_("waiting for other devices"),
+    "straggler": N_("one slow process"),
+    "heat": N_("heat"),
+    "power": N_("power limit"),
+    "spill": N_("memory spills to the host"),
+    "recompiles": N_("compiling again"),
+    "cpu instead of gpu": N_("the CPU is used, and a GPU is there"),
+    "fallback": N_("operations fall back to the CPU"),
+    "bf16": N_("emulated bf16"),
+    "precision": N_("a faster precision is unused"),
+    "out of memory": N_("out of memory"),
+    "stalled": N_("stalled"),
+    "not finite": N_("loss not finite"),
+    "data": N_("data"),
+    "ended": N_("how it ended"),
+    "threads": N_("idle cores"),
+    "device": N_("the device itself"),
+}
+"""What holds a run back, nearer than its kind."""
+
+ENERGY = {
+    "counter": N_("by the hardware's counter"),
+    "polled": N_("from polled power"),
+    "modelled": N_("modelled, not measured"),
+    "unknown": N_("unknown"),
+}
+"""Where a figure of energy comes from."""
+
+GAUGES = {
+    "busy_fraction": N_("busy"),
+    "sm_fraction": N_("share of the chip at work"),
+    "bandwidth_fraction": N_("memory at work"),
+    "power_w": N_("power"),
+    "clock_mhz": N_("clock"),
+    "temperature_c": N_("temperature"),
+    "used_gib": N_("memory in use"),
+    "allocated_gib": N_("memory of the job"),
+    "others_gib": N_("memory of others"),
+    "energy_j": N_("energy"),
+    "interval_s": N_("time between samples"),
+    "throttled": N_("slowed down"),
+}
+"""What a device shows."""
+
 READINESS = {
     "ready": N_("Ready"),
     "ready for CPU only": N_("Ready for the CPU only"),
@@ -170,6 +230,18 @@ PROBES = {
     "host to device, pinned": N_("host to device, pinned memory"),
     "host to device, pageable": N_("host to device, pageable memory"),
 }
+
+
+def cause(name: str) -> str:
+    return _(CAUSES.get(name, name))
+
+
+def energy(source: str) -> str:
+    return _(ENERGY.get(source, source))
+
+
+def gauge(name: str) -> str:
+    return _(GAUGES.get(name, name.replace("_", " ")))
 
 
 def readiness(name: str) -> str:

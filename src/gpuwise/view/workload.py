@@ -89,11 +89,25 @@ def _accuracy(workload: Workload) -> Fact:
     return Fact(label=_("Accuracy"), text=f"{figures.number(100 * fraction)} %", why=workload.source.ref)
 
 
+def _peak(workload: Workload) -> Iterator[Fact]:
+    reason = workload.reasons.get("peak_memory_gib")
+    if workload.peak_memory_gib is not None:
+        text = _("{gib} GiB at batch {batch}, {precision}").format(
+            gib=figures.number(workload.peak_memory_gib),
+            batch=workload.batch_per_accelerator,
+            precision=workload.precision,
+        )
+        yield Fact(label=_("Peak memory of a step"), text=text, why=words(reason) if reason else _("as a run took it"))
+    elif reason:
+        yield Fact(label=_("Peak memory of a step"), text=_("unknown"), why=words(reason))
+
+
 def _counts(workload: Workload) -> Iterator[Fact]:
     state_why, format_why = (workload.assumed.get(name, "") for name in ("state_bytes_per_parameter", "memory_format"))
     state_gib = workload.parameters_m * 1e6 * workload.state_bytes_per_parameter / 2**30
     gradient_mib = workload.parameters_m * 1e6 * 4 / BYTES_PER_MIB
-    yield Fact(label=_("Forward pass"), text=_("{n} GMAC").format(n=figures.exact_number(workload.gmacs)))
+    forward = _("{n} GMAC").format(n=figures.exact_number(workload.gmacs))
+    yield Fact(label=_("Forward pass"), text=forward, why=_(workload.assumed.get("gmacs", "")))
     activations = _("{n} million elements").format(n=figures.exact_number(workload.activations_m))
     yield Fact(label=_("Activations"), text=activations)
     parameters = _("{n} million").format(n=figures.exact_number(workload.parameters_m))
@@ -102,5 +116,6 @@ def _counts(workload: Workload) -> Iterator[Fact]:
     text = state.format(gib=figures.number(state_gib), bytes=f"{workload.state_bytes_per_parameter:g}")
     yield Fact(label=_("Training state"), text=text, why=_(state_why))
     yield Fact(label=_("Gradients"), text=_("{mib} MiB a step").format(mib=figures.number(gradient_mib)))
+    yield from _peak(workload)
     if workload.memory_format:
         yield Fact(label=_("Memory format"), text=workload.memory_format, why=_(format_why))

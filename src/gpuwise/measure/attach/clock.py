@@ -11,13 +11,13 @@ from time import perf_counter_ns
 from typing import Any, Protocol
 
 Token = Any
-"""A moment: an int of perf_counter_ns, or a recorded event."""
+"""A moment: an int of perf_counter_ns, or a Moment of a device."""
 
 
 class Event(Protocol):
     """What torch.cuda.Event(enable_timing=True) offers; elapsed_time is in milliseconds."""
 
-    def record(self) -> None: ...
+    def record(self, stream: Any = None, /) -> None: ...
     def query(self) -> bool: ...
     def elapsed_time(self, end: Any) -> float: ...
 
@@ -30,6 +30,9 @@ class Clock(Protocol):
         """Nanoseconds."""
 
     def ready(self, token: Token) -> bool: ...
+    def line(self, token: Token) -> object:
+        """What the token stands in line with: only tokens of one line have an order."""
+
     def release(self, tokens: Iterable[Token]) -> None: ...
 
 
@@ -45,29 +48,50 @@ class HostClock:
     def ready(self, token: Token) -> bool:
         return True
 
+    def line(self, token: Token) -> object:
+        return None
+
     def release(self, tokens: Iterable[Token]) -> None:
         return None
 
 
+class Moment:
+    """An event, and the stream that it was recorded on last."""
+
+    __slots__ = ("event", "stream")
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.stream: Any = None
+
+
 class DeviceClock:
-    """make: a new event. Events that are released are recorded again."""
+    """make: a new event. stream: the one that the device which is watched works on now, whichever device is the current
+    one; None for a framework that has a single one. Events that are released are recorded again."""
 
     device = True
 
-    def __init__(self, make: Callable[[], Event]) -> None:
-        self._make = make
-        self._pool: list[Event] = []
+    def __init__(self, make: Callable[[], Event], stream: Callable[[], Any] | None = None) -> None:
+        self._make, self._stream = make, stream
+        self._pool: list[Moment] = []
 
     def stamp(self) -> Token:
-        event = self._pool.pop() if self._pool else self._make()
-        event.record()
-        return event
+        moment = self._pool.pop() if self._pool else Moment(self._make())
+        if self._stream is None:
+            moment.event.record()
+        else:
+            moment.stream = self._stream()
+            moment.event.record(moment.stream)
+        return moment
 
     def between(self, begin: Token, end: Token) -> int:
-        return max(0, int(begin.elapsed_time(end) * 1e6))
+        return max(0, int(begin.event.elapsed_time(end.event) * 1e6))
 
     def ready(self, token: Token) -> bool:
-        return bool(token.query())
+        return bool(token.event.query())
+
+    def line(self, token: Token) -> object:
+        return token.stream
 
     def release(self, tokens: Iterable[Token]) -> None:
         self._pool += tokens

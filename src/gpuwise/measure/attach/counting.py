@@ -44,12 +44,13 @@ def formulas() -> dict[Any, Callable[..., int]]:
 
 
 class Counted(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's modes have no types
-    """flops: 2 × MACs; by_type: the same by the type of numbers; operations: those that compute something."""
+    """flops: 2 × MACs; by_type: the same by the type of numbers; operations: those that compute something; written:
+    elements that those with FLOPs wrote in the forward pass (activations)."""
 
     def __init__(self, border: Border) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._safe_count = border("count", self._count)
-        self.flops = self.forward_flops = self.operations = 0
+        self.flops = self.forward_flops = self.operations = self.written = 0
         self.by_type: Counter[str] = Counter()
         self.missing: set[str] = set()
         self.forward = False
@@ -71,6 +72,9 @@ class Counted(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's mod
         formula = self._formulas.get(func._overloadpacket)
         if formula is not None:
             self._add(formula(*args, **kwargs, out_val=out), args)
+            if self.forward:
+                first = out[0] if isinstance(out, tuple) else out
+                self.written += first.numel()
 
     def _add(self, flops: int, args: Any) -> None:
         self.flops += flops

@@ -142,6 +142,7 @@ class Facts:
             work["flops_per_step"] = float(mode.flops * self.writer.world)
             if samples > 0:
                 work["gmacs"] = mode.forward_flops / 2 / samples / 1e9
+                work["activations_m"] = mode.written / samples / 1e6
         self.writer.event("work", **work)
         self.writer.event("launches", operations=mode.operations)
 

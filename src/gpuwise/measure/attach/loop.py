@@ -43,7 +43,7 @@ class Loop:
         border.absent = torch.compiler.is_compiling
         self.facts = Facts()
         self._model = border("facts", self.facts.model)
-        self.devices = Devices()
+        self.devices = Devices(border, self._mine)
         self.thread = threading.get_ident()
         self._hook_id = -1
         self._entry: Function | None = None

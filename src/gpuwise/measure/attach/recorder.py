@@ -51,6 +51,10 @@ class Part:
     def empty(self) -> bool:
         return not self.waits and not self.spans
 
+    def forget_moments(self) -> None:
+        self.spans = []
+        self.waits = [[host_ns, None, None] for host_ns, *_ in self.waits]
+
     def absorb(self, other: Part) -> None:
         if self.empty:
             self.begin = other.begin
@@ -111,6 +115,7 @@ class Recorder:
         self._previous: tuple[Token, int] | None = None
         self._usual = (-1, -1, 1)
         self._releasable: dict[int, Token] = {}
+        self._home: object = None
         self._reported_ns = now()
 
     # ---- batches ----
@@ -144,7 +149,7 @@ class Recorder:
         if self._optimizers and not self.writer.claimed:
             self._close({})
         elif self._steps_by_backward() and self.step_part.micro:
-            self._ended = self._moment()
+            self._end_at(self.clock.stamp())
             self._close({})
 
     def _steps_by_backward(self) -> bool:
@@ -155,18 +160,34 @@ class Recorder:
     def push(self, stage: str) -> None:
         moment = self.clock.stamp()
         self.spans += 1
-        if self.part.waits and self.part.waits[-1][2] is None:
+        if self.part.waits and self.part.waits[-1][2] is None and self._at_home(moment):
             self.part.waits[-1][2] = moment
         self._stack.append(Span(stage, moment))
 
-    def pop(self, stage: str) -> Span:
+    def pop(self, stage: str) -> Span | None:
+        """None where the stage is not open."""
+        if not self.inside(stage):
+            return None
         while self._stack[-1].stage != stage:  # what an exception left open
             self._stack.pop()
         span = self._stack.pop()
-        span.end = self._last = self.clock.stamp()
-        (self._stack[-1].inner if self._stack else self.part.spans).append(span)
-        self._seen.add(span.stage)
+        span.end = self.clock.stamp()
+        (self._stack[-1].inner if self._stack else self.part.spans).extend(self._kept(span))
         return span
+
+    def _kept(self, span: Span) -> list[Span]:
+        """A span on another stream than steps end on works beside them and takes none of their time."""
+        if not (self._at_home(span.begin) and self._at_home(span.end)):
+            return span.inner
+        self._last = span.end
+        self._seen.add(span.stage)
+        return [span]
+
+    def _at_home(self, moment: Token) -> bool:
+        line = self.clock.line(moment)
+        if self._home is None:
+            self._home = line
+        return bool(line == self._home)
 
     def forward_begin(self, module: int, size: Size) -> None:
         """A module that has parameters begins, in training mode and with gradients. module: its identity."""
@@ -220,7 +241,7 @@ class Recorder:
     def backward_end(self, computed: Token | None = None) -> None:
         """computed: when the last gradient was there; what follows is waiting for the other ranks."""
         span = self.pop("backward")
-        if computed is not None:
+        if span is not None and computed is not None and self._at_home(computed):
             reduced = Span("all_reduce", computed)
             reduced.end = span.end
             span.inner.append(reduced)
@@ -247,10 +268,8 @@ class Recorder:
             self.push("optimizer")
 
     def optimizer_end(self, key: Hashable) -> None:
-        if self._stack and self._stack[-1].stage == "optimizer":
-            self._ended = self.pop("optimizer").end
-        else:
-            self._ended = self._moment()
+        span = self.pop("optimizer") if self._stack and self._stack[-1].stage == "optimizer" else None
+        self._end_at(self.clock.stamp() if span is None else span.end)
         if not self._optimizers:
             self._driven, self._batch = self._batch, False
         self._optimizers[key] = None
@@ -275,7 +294,7 @@ class Recorder:
         """The program's own Meter says that a step ended. own: stages that it measured, in ns."""
         self._start()
         self._next_part()
-        self._ended = self._moment()
+        self._end_at(self.clock.stamp())
         self._stop_counting()
         if samples >= 0:
             self.step_part.samples = samples
@@ -291,9 +310,10 @@ class Recorder:
     def inside(self, stage: str) -> bool:
         return any(span.stage == stage for span in self._stack)
 
-    def _moment(self) -> Token:
-        self._last = self.clock.stamp()
-        return self._last
+    def _end_at(self, moment: Token) -> None:
+        """The step at hand ends so far; what it ends on is the stream that its spans have to be on."""
+        self._ended = self._last = moment
+        self._home = self.clock.line(moment)
 
     def _start(self) -> None:
         if not self._started:
@@ -302,13 +322,18 @@ class Recorder:
             self.writer.start(begin_ns=first.begin if first.waits else self.now(), **self.starting())
             self._previous = (self.clock.stamp(), self.now())
 
-    def use(self, clock: Clock) -> None:
-        """Changes to a device's clock, before the first span."""
-        if self._stack or self.part.spans or self.closed:
-            return
-        self.clock = clock
+    def use(self, clock: Clock) -> bool:
+        """Changes to a device's clock, also inside the first step; False after it. Moments of the other clock go."""
+        if self.closed or self._optimizers:
+            return False
+        self.clock, self._home, self._last = clock, None, None
+        for part in (self.part, self.step_part):
+            part.forget_moments()
+        for span in self._stack:
+            span.begin, span.inner = clock.stamp(), []
         if self._started:
             self._previous = (clock.stamp(), self.now())
+        return True
 
     def _close(self, own: dict[str, int]) -> None:
         if self._counted and not self._late and not self._any_optimizer:
@@ -347,9 +372,16 @@ class Recorder:
     # ---- writing ----
 
     def _drain(self) -> None:
-        while self._queue and self.clock.ready(self._queue[0].end):
+        while self._queue and self._ready(self._queue[0]):
             self._write(self._queue.popleft())
         self._report_in_time()
+
+    def _ready(self, step: Closed) -> bool:
+        """All its moments have come: the end of a step does not wait for what another stream does."""
+        ready = self.clock.ready
+        if not ready(step.end):
+            return False
+        return not self.clock.device or all(map(ready, _moments(step)))
 
     def _report_in_time(self) -> None:
         """Also in a long validation, which would look like a stall otherwise."""
@@ -429,6 +461,15 @@ class Recorder:
             self.end_phase(self._last if isinstance(self._last, int) else self.now())
         self._drain()
         self.report()
+
+
+def _moments(step: Closed) -> Iterator[Token]:
+    """All that its line is made from."""
+    for wait in step.part.waits:
+        yield from (moment for moment in wait[1:] if moment is not None)
+    for span in _all(step.part.spans):
+        yield span.begin
+        yield span.end
 
 
 def _all(spans: list[Span]) -> Iterator[Span]:

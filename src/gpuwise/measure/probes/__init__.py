@@ -4,7 +4,6 @@ gpuwise.measure.probes SPEC` writes a line of JSON for each probe that begins an
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from pathlib import Path
 from gpuwise.estimate import Interval
 
 Condition = str | float
-RANGE = "minimum to maximum of the runs"
+RANGE = "slowest to fastest of the runs"
 
 
 class Skipped(Exception):
@@ -35,7 +34,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a probe found: the median run with its range, in `unit`. conditions: what it was measured on."""
+    """What a probe found: the fastest run with the range of all, in `unit`. conditions: what it was measured on."""
 
     unit: str
     value: Interval
@@ -78,8 +77,8 @@ def _block(run: Run, settle: Run | None) -> int:
 
 
 def rate(amount: float, seconds: list[float], unit: str, **conditions: Condition) -> Found:
-    """amount / seconds of the median run, with the slowest and fastest one."""
-    value = Interval(value=amount / statistics.median(seconds), low=amount / max(seconds), high=amount / min(seconds))
+    """amount / seconds of the fastest run, which is what a ceiling is, with the slowest one beside."""
+    value = Interval(value=amount / min(seconds), low=amount / max(seconds), high=amount / min(seconds))
     return Found(unit=unit, value=value, conditions={**conditions, "runs": len(seconds), "range": RANGE})
 
 

@@ -15,12 +15,9 @@ from gpuwise.measure.record import Record
 from gpuwise.measure.verdict import cpus, endings, evidence, feeding, memory, special, working
 from gpuwise.measure.verdict.facts import Facts, of_record
 from gpuwise.measure.verdict.kinds import Cause, Finding, Gain, Judgement, Kind
-from gpuwise.measure.verdict.memory import BatchFit, batch_that_fits, needed_gib, shared_memory_need_gib
+from gpuwise.measure.verdict.memory import needed_gib, shared_memory_need_gib
 
-__all__ = [
-    "BatchFit", "Cause", "Finding", "Gain", "Judgement", "Kind", "batch_that_fits", "judge", "needed_gib",
-    "shared_memory_need_gib",
-]  # fmt: skip
+__all__ = ["Cause", "Finding", "Gain", "Judgement", "Kind", "judge", "needed_gib", "shared_memory_need_gib"]
 
 
 def judge(record: Record) -> Judgement:
@@ -72,7 +69,7 @@ def _base(facts: Facts) -> Finding | None:
 def _losing(facts: Facts) -> Iterable[Finding]:
     waits = feeding.find(facts)
     if waits is not None and not working.full(facts):
-        yield waits
+        yield feeding.full_cpus(waits, facts) or waits
     yield from working.lost(facts)
     yield from (f for f in special.recompiles(facts) if (f.share_fraction or 0) >= special.RECOMPILES_LEAD)
 
@@ -89,7 +86,7 @@ def _cpus_matter(facts: Facts, base: Finding | None) -> bool:
         return cpus.pinned_to(facts) is not None
     if base.kind == "input-bound":
         return True
-    return base.cause == ("launches" if facts.accelerator else "device")
+    return base.cause in (("launches",) if facts.accelerator else ("device", "threads"))
 
 
 def _beside(facts: Facts) -> Iterable[Finding]:

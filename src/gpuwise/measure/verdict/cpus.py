@@ -22,8 +22,9 @@ FEW: Fraction = 0.5
 
 
 def find(facts: Facts, kind: Kind) -> Iterator[Finding]:
-    """Findings about CPUs, nearest cause first. kind: what the run is bound by, which they share."""
-    shared = (_neighbour(facts, kind), _few(facts, kind))
+    """Findings about CPUs, nearest cause first. kind: what the run is bound by, which all share but a neighbour: work
+    of others is no arithmetic and no input of the job's own."""
+    shared = (_neighbour(facts), _few(facts, kind))
     ours = (facts.job_cpu or 0) > (facts.others_cpu or 0)
     for finding in (_pinned(facts, kind), _quota(facts, kind), *(reversed(shared) if ours else shared)):
         if finding is not None:
@@ -91,7 +92,7 @@ def _quota(facts: Facts, kind: Kind) -> Finding | None:
     return _finding(kind, "quota", share, message, fix, facts.record.host.cpus.host / max(facts.allowed, 0.1))
 
 
-def _neighbour(facts: Facts, kind: Kind) -> Finding | None:
+def _neighbour(facts: Facts) -> Finding | None:
     others, waiting = facts.others_cpu, facts.waiting_cpu
     if others is None or others < OTHERS:
         return None
@@ -100,7 +101,7 @@ def _neighbour(facts: Facts, kind: Kind) -> Finding | None:
     waited = "" if waiting is None else Message("; the job waits for a CPU {share:.0%} of its time", share=waiting)
     message = Message("other processes take {others:.0%} of the usable CPUs{waited}", others=others, waited=waited)
     fix = Message("Stop the other processes, or ask for CPUs of your own, and measure again.")
-    return _finding(kind, "neighbour", waiting, message, fix, 1 / (1 - min(waiting or others, 0.95)))
+    return _finding("host-bound", "neighbour", None, message, fix, 1 / (1 - min(waiting or others, 0.95)))
 
 
 def _few(facts: Facts, kind: Kind) -> Finding | None:

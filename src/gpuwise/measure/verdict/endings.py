@@ -17,7 +17,7 @@ MEMORY_FULL = 0.95
 def find(facts: Facts) -> Iterator[Finding]:
     """One finding, if the run failed or was ended from outside."""
     record = facts.record
-    failure = (record.failure or "").lower()
+    failure = _failure(facts).lower()
     shared = next(memory.shared_memory(facts), None)
     if record.ending == "stalled":
         yield _stalled(facts, shared)
@@ -29,19 +29,35 @@ def find(facts: Facts) -> Iterator[Finding]:
         fix = Message(
             "Lower the learning rate, clip gradients, or train in fp32 to see whether precision is the cause."
         )
-        yield _ended("not finite", Message("the loss is not finite: {why}", why=record.failure or ""), fix)
-    elif record.ending in ("disk full", "data"):
-        yield _ended("data" if record.ending == "data" else "ended", _why(facts), None)
-    elif record.ending in ("failed", "killed"):
-        yield _ended("ended", _why(facts), None)
+        yield _ended("not finite", _with_failure(Message("the loss is not finite"), facts), fix)
+    elif record.ending in _MENDED:
+        yield _ended("data" if record.ending == "data" else "ended", _why(facts), _MENDED[record.ending])
+
+
+_MENDED: dict[str | None, Message] = {
+    "disk full": Message("Free space on the disk, then measure again."),
+    "data": Message("Look at the data that could not be used, then measure again."),
+    "failed": Message("Look at the error first and mend it, then measure again."),
+    "killed": Message("Find out who ended it (a time limit, a person, the system's log), then measure again."),
+}
+
+
+def _failure(facts: Facts) -> str:
+    """The error, without the full stop that a sentence around it has itself."""
+    return (facts.record.failure or "").strip().rstrip(".")
+
+
+def _with_failure(what: Message, facts: Facts) -> Message:
+    why = _failure(facts)
+    return Message("{what}: {why}", what=what, why=why) if why else what
 
 
 def _why(facts: Facts) -> Message:
-    return Message("the run ended early ({ending}): {why}", ending=facts.record.ending, why=facts.record.failure or "–")
+    return _with_failure(Message("the run ended early ({ending})", ending=facts.record.ending), facts)
 
 
 def _stalled(facts: Facts, shared: Finding | None) -> Finding:
-    why = facts.record.failure or Message("no progress")
+    why = _failure(facts) or Message("no progress")
     if shared is None:
         fix = Message("Try workers = 0 to see whether the loader hangs; py-spy dump --pid shows where.")
         return _ended("stalled", Message("{why}", why=why), fix)
@@ -82,7 +98,7 @@ def _out_of_memory(facts: Facts) -> Finding:
         return _ended(
             "out of memory", message, Message("Take fewer workers or smaller batches, or a host with more memory.")
         )
-    message = Message("out of memory: {why}", why=record.failure or "–")
+    message = _with_failure(Message("out of memory"), facts)
     return _ended("out of memory", message, Message("Take a smaller batch, or accumulate micro-batches."))
 
 

@@ -8,8 +8,9 @@ from gpuwise.errors import Message
 from gpuwise.measure.energy import interval_caution
 from gpuwise.measure.verdict.endings import BAD as BAD_ENDINGS
 from gpuwise.measure.verdict.facts import UNUSED, Facts, limits_outrun
+from gpuwise.measure.verdict.feeding import full_cpus, without_loader
 from gpuwise.measure.verdict.kinds import Finding, Kind
-from gpuwise.measure.verdict.working import COMPUTES
+from gpuwise.measure.verdict.working import COMPUTES, uneven
 from gpuwise.units import Fraction, Seconds
 
 OVERHEAD: Fraction = 0.02
@@ -74,6 +75,8 @@ _SAID_ALREADY = (
 def _healthy(lead: Finding, facts: Facts) -> Message:
     if facts.accelerator:
         return Message("GPU-bound, healthy: {why}; more CPU cores will not help.", why=lead.message)
+    if lead.share_fraction is not None and lead.share_fraction == facts.wait:
+        return Message("Bound by the CPU, all of it in use: {why}; more loader workers will not help.", why=lead.message)
     return Message(
         "Bound by the CPU's arithmetic, healthy: {why}; more loader workers will not help.", why=lead.message
     )
@@ -82,9 +85,12 @@ def _healthy(lead: Finding, facts: Facts) -> Message:
 def _unknown(facts: Facts) -> Message:
     pace = facts.record.pace
     if pace is not None and "step_s" in pace.reasons:
-        return Message("Unknown, since times are {reason}.", reason=pace.reasons["step_s"])
+        return Message("Unknown, since times are {reason}.", reason=pace.reasons["step_s"].rstrip("."))
     if pace is None:
-        return Message("Unknown: {reason}.", reason=facts.record.reasons.get("pace", "no steps were seen"))
+        reason = facts.record.reasons.get("pace", "no steps were seen")
+        return Message("Unknown: {reason}.", reason=reason.rstrip("."))
+    if (waiting := uneven(facts)) is not None:
+        return Message("Unknown: {waiting}.", waiting=waiting)
     if facts.wait is None and facts.computing is None:
         return Message("Unknown, since neither the stages of a step nor what the device did could be seen.")
     if facts.launch_only:
@@ -112,11 +118,33 @@ def _shares(facts: Facts) -> Message:
 
 
 def what_to_measure(facts: Facts) -> Message | None:
+    """What would make an unknown verdict a known one."""
     if facts.record.pace is None:
-        return Message("Let it run for more steps, and mark them with gpuwise.meter if none were seen.")
+        return _more_steps(facts)
+    if uneven(facts) is not None:
+        return Message("Let it run for more steps, and look at the speed of each process's machine.")
     if facts.wait is None or facts.launch_only:
         return Message("Mark the stages with gpuwise.meter, or measure where device events can be read.")
     return None
+
+
+FEW = "too few steps"
+"""How `steps.why_none` begins where steps were seen."""
+
+
+def _more_steps(facts: Facts) -> Message:
+    """By why there is no pace: a program of the person's own may have no marks, reference training always has."""
+    record = facts.record
+    few = record.reasons.get("pace", "").startswith(FEW)
+    if not record.setup.command:
+        return Message("Let it train longer: more steps, minutes or epochs.")
+    if few:
+        return Message("Let the program run for more steps.")
+    if "pace" in record.reasons and "torch was imported" in record.reasons["pace"]:
+        return Message("Mark the end of each step with gpuwise.meter: no optimizer of torch made one.")
+    return Message(
+        "Mark the end of each step with gpuwise.meter, and start Python without -I and -E: they keep gpuwise out."
+    )
 
 
 def figures(facts: Facts) -> Iterator[Message]:
@@ -149,12 +177,17 @@ def _limits(facts: Facts) -> Iterator[Message]:
             real=real,
             share=real / min(feed, device),
         )
+    if not facts.accelerator:
+        yield Message(
+            "the loader alone gives {feed:.4g} samples/s, the CPU training alone {device:.4g}", feed=feed, device=device
+        )
+        return
     yield Message(
         "the loader alone gives {feed:.4g} samples/s, the device alone {device:.4g}: "
         "this CPU could feed {count:.1f} such devices",
         feed=feed,
         device=device,
-        count=feed / device * len([d for d in facts.record.devices if d.backend != "cpu"] or [0]),
+        count=feed / device * len([d for d in facts.record.devices if d.backend != "cpu"]),
     )
 
 

@@ -101,7 +101,7 @@ class Facts:
 
 def of_record(record: Record) -> Facts:
     used = record.devices
-    loads = _loads_of(record, used)
+    loads = loads_of(record)
     step_s = record.pace.step_s.value if record.pace and "step_s" not in record.pace.reasons else None
     shares = {name: _share(record, f"{name}_s", step_s) for name in _STAGES}
     rate = record.pace.samples_per_s if record.pace and step_s else None
@@ -118,7 +118,7 @@ def of_record(record: Record) -> Facts:
         feed_per_s=limits.feed_per_s.value if limits.feed_per_s else None,
         device_per_s=limits.device_per_s.value if limits.device_per_s else None,
         real_per_s=rate.value if rate else None,
-        mfu=_mfu(record, step_s),
+        mfu=record.mfu,
     )
 
 
@@ -140,8 +140,9 @@ def _share(record: Record, name: str, step_s: Seconds | None) -> Fraction | None
     return None if seconds is None or not step_s else min(seconds / step_s, 1.0)
 
 
-def _loads_of(record: Record, used: Sequence[Device]) -> list[DeviceLoad]:
-    indices = {device.index for device in used if device.backend != "cpu"}
+def loads_of(record: Record) -> list[DeviceLoad]:
+    """Loads of the accelerators that the job used, not of others in the machine."""
+    indices = {device.index for device in record.devices if device.backend != "cpu"}
     return [load for load in record.device_loads if load.index in indices]
 
 
@@ -163,10 +164,3 @@ def _power(used: Sequence[Device], loads: Sequence[DeviceLoad]) -> Fraction | No
         if load.power_w is not None and (limit := limits.get(load.index)) is not None and limit > 0
     ]
     return sum(shares) / len(shares) if shares else None
-
-
-def _mfu(record: Record, step_s: Seconds | None) -> Fraction | None:
-    work = record.work
-    if work is None or not work.flops_per_step or not work.peak_tflops or not step_s:
-        return None
-    return work.flops_per_step / step_s / (work.peak_tflops * 1e12 * max(record.setup.processes, 1))

@@ -37,6 +37,32 @@ def find(facts: Facts) -> Finding | None:
     )
 
 
+FULL_CAP = 1.1
+"""Gain that idle CPUs leave room for, below which all are in use."""
+
+
+def full_cpus(waits: Finding, facts: Facts) -> Finding | None:
+    """Where the CPU is the device, loader and training share its cores: with all of them in use, waiting for data is
+    only one of the two taking its turn. None where CPUs are left, or nobody tells."""
+    if not _all_in_use(facts) or waits.kind != "input-bound":
+        return None
+    message = Message(
+        "the job uses {used:.0%} of its {cpus:g} CPUs, which load the data ({share} of the step is waiting for them) "
+        "and train",
+        used=facts.job_cpu,
+        cpus=facts.allowed,
+        share="–" if facts.wait is None else Message("{share:.0%}", share=facts.wait),
+    )
+    return Finding(
+        kind="compute-bound", cause="device", share_fraction=facts.wait, message=message, fix=_cheaper(facts)
+    )
+
+
+def _all_in_use(facts: Facts) -> bool:
+    """Of a job that computes on the CPU: what loads takes from what trains."""
+    return not facts.accelerator and bool(facts.job_cpu) and 1 / (facts.job_cpu or 1.0) < FULL_CAP
+
+
 def _waits(facts: Facts) -> bool:
     """By the stages; or by the limits, where the loader alone is slower than the device and the run is near it."""
     if facts.wait is not None:
@@ -131,6 +157,8 @@ def of_host(facts: Facts) -> Message | str:
 
 def _slow_part(facts: Facts) -> tuple[Cause, Message]:
     loader = facts.record.loader
+    if without_loader(facts):
+        return "loader", Message("the program makes each batch itself, without a data loader that could be watched")
     parts = {} if loader is None else {"decode": loader.decode_s, "augment": loader.augment_s}
     known = {name: seconds for name, seconds in parts.items() if seconds is not None}
     if loader is None or not loader.fetch_s or not known:
@@ -154,11 +182,16 @@ def more_workers(facts: Facts) -> bool:
 
 
 def _fix(facts: Facts, cause: Cause) -> Message:
-    setup = facts.record.setup
     if cause in ("network storage", "disk"):
         return _storage_fix(facts)
-    if cause in ("workers", "bursts") and (facts.workers == 0 or more_workers(facts)):
+    alone = facts.workers == 0 and not _all_in_use(facts)
+    if cause in ("workers", "bursts") and (alone or more_workers(facts)):
         return Message("Try more loader workers: {sweep}.", sweep=_sweep(facts))
+    return _cheaper(facts)
+
+
+def _cheaper(facts: Facts) -> Message:
+    setup = facts.record.setup
     if not setup.cached and (setup.original_px or 0) >= LARGE_PX:
         return Message("Re-encode the pictures once near the size that is used (gpuwise measure --cache does it).")
     if setup.feed == "exact":
@@ -181,11 +214,15 @@ def _storage_fix(facts: Facts) -> Message:
 
 
 def _last_fix(facts: Facts) -> Message:
+    if without_loader(facts):
+        return Message(
+            "Time what makes the batches, and make it faster, or let a thread make the next one while this one trains."
+        )
     if facts.workers is None:
         return Message(
             "Measure with other numbers of loader workers, up to the {cpus:g} usable CPUs.", cpus=facts.usable
         )
-    need = _needed_cpus(facts)
+    need = _needed_cpus(facts) if facts.accelerator else None
     if need is not None and facts.job_cpu is not None and facts.job_cpu >= BUSY_CPUS:
         return Message("All {cpus:g} usable CPUs are busy: about {need:.0f} are needed.", cpus=facts.usable, need=need)
     return Message("Make a sample cheaper: fewer or simpler transformations, smaller files, or decoding on the device.")
@@ -204,7 +241,25 @@ def _sweep(facts: Facts) -> str:
     return ", ".join(str(n) for n in sorted(counts))
 
 
+def without_loader(facts: Facts) -> bool:
+    """A loop of the program's own makes the batches."""
+    return facts.workers is None and facts.record.loader is None
+
+
 def _gain(facts: Facts) -> Gain | None:
+    """As far as data allow, and on a CPU, which loads and trains, as far as its idle cores do."""
+    free = _without_waits(facts)
+    if free is None or facts.accelerator or not facts.job_cpu:
+        return free
+    most = 1 / min(facts.job_cpu, 1.0)
+    if free.factor <= most:
+        return free
+    assumes = Message("if no CPU were idle: the job uses {used:.0%} of its {cpus:g}", used=facts.job_cpu,
+                      cpus=facts.allowed)  # fmt: skip
+    return Gain(factor=most, assumes=assumes)
+
+
+def _without_waits(facts: Facts) -> Gain | None:
     """Up to the device alone where it was measured, else the step without the wait."""
     if facts.device_per_s is not None and facts.real_per_s:
         factor = facts.device_per_s / facts.real_per_s

@@ -16,10 +16,11 @@ Cause = Literal[
     "loader", "workers", "decode", "bursts", "pinned", "few CPUs", "quota", "neighbour", "shared memory", "disk",
     "network storage", "optimizer", "launches", "sync", "copies", "collective", "straggler", "heat", "power", "spill",
     "recompiles", "cpu instead of gpu", "fallback", "bf16", "precision", "out of memory", "stalled", "not finite",
-    "data", "ended", "device",
+    "data", "ended", "threads", "device",
 ]  # fmt: skip
 """What holds the run back, nearer than its kind. device: the accelerator (or, without one, the CPU) works as it
-should; fallback: operations of an Apple GPU that run on the CPU; bf16: emulated; precision: a faster one is unused."""
+should; fallback: operations of an Apple GPU that run on the CPU; bf16: emulated; precision: a faster one is unused;
+threads: a job that computes on the CPU leaves cores of it idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

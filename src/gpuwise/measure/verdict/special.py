@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuwise.errors import Message
-from gpuwise.measure.verdict.facts import UNUSED, Facts
+from gpuwise.measure.verdict.facts import UNUSED, Facts, loads_of
 from gpuwise.measure.verdict.kinds import Cause, Finding, Gain
 from gpuwise.units import Fraction
 
@@ -14,7 +14,8 @@ RECOMPILES: Fraction = 0.05
 RECOMPILES_LEAD: Fraction = 0.3
 BF16 = ("bf16", "amp_bf16")
 CLOCK_FELL: Fraction = 0.95
-_HEAT = ("heat", "hardware", "power brake")
+HEAT = ("heat", "hardware", "power brake")
+"""Why a device is slower than it could be for good. A cap of power is how a card is meant to run."""
 
 
 def unused_accelerator(facts: Facts) -> Iterator[Finding]:
@@ -22,7 +23,7 @@ def unused_accelerator(facts: Facts) -> Iterator[Finding]:
     why = next((d.reasons[UNUSED] for d in facts.record.devices if UNUSED in d.reasons), None)
     if facts.accelerator or why is None:
         return
-    message = Message("{why}", why=why[:1].upper() + why[1:])
+    message = Message("{why}", why=(why[:1].upper() + why[1:]).rstrip("."))
     fix = Message("Install a build of the framework for this GPU, or move model and batches to it (.to(device)).")
     yield Finding(kind="compute-bound", cause="cpu instead of gpu", share_fraction=None, message=message, fix=fix)
 
@@ -32,16 +33,17 @@ def emulated_bf16(facts: Facts) -> Iterator[Finding]:
     for device in facts.record.devices:
         if facts.record.setup.precision in BF16 and device.native_bf16 is False:
             message = Message("{name} has no native bf16: it is emulated and slow", name=device.name)
-            fix = Message("Take fp16 with loss scaling (amp), or fp32.")
+            on_cpu = device.backend == "cpu"
+            fix = Message("Train in fp32.") if on_cpu else Message("Take fp16 with loss scaling (amp), or fp32.")
             yield Finding(kind="compute-bound", cause="bf16", share_fraction=None, message=message, fix=fix)
             return
 
 
 def throttled(facts: Facts) -> Iterator[Finding]:
     """Devices that lower their clock: for heat, or for a limit of power."""
-    loads = [load for load in facts.record.device_loads if load.throttled]
+    loads = [load for load in loads_of(facts.record) if load.throttled]
     for load in loads:
-        hot = max((load.throttled.get(reason, 0.0) for reason in _HEAT), default=0.0)
+        hot = max(load.throttled.get(reason, 0.0) for reason in HEAT)
         capped = load.throttled.get("power", 0.0)
         if hot >= THROTTLES:
             yield _slowed(facts, "heat" if load.throttled.get("heat") else "power", hot, load.index)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuwise.errors import Message
-from gpuwise.measure.steps import straggler
+from gpuwise.measure.record import Rank
+from gpuwise.measure.steps import longest, straggler
 from gpuwise.measure.verdict.facts import Facts
 from gpuwise.measure.verdict.feeding import WAITS
 from gpuwise.measure.verdict.kinds import Finding, Gain
@@ -23,7 +24,11 @@ WORKING: Fraction = 0.6
 IDLING, LOW_POWER = 0.35, 0.5
 QUIET_MEMORY, LOUD_MEMORY = 0.2, 0.6
 LOW_MFU: Fraction = 0.35
-STRAGGLES: Fraction = 0.85
+STRAGGLES_STEPS = 30
+"""Steps after warm-up, below which no rank is called slow."""
+OTHERS_COUNT: Fraction = 0.2
+IDLE_CPUS: Fraction = 0.75
+"""Of the usable CPUs: a job that computes on the CPU and uses less leaves cores idle."""
 MAIN_BUSY: Fraction = 0.85
 COMPUTES: Fraction = 0.7
 NEAR_DEVICE: Fraction = 0.85
@@ -43,7 +48,9 @@ def lost(facts: Facts) -> Iterator[Finding]:
 
 
 def used(facts: Facts) -> Iterator[Finding]:
-    """What bounds a device that is not waiting, nearest first."""
+    """What bounds a device that is not waiting, nearest first. Nothing where ranks wait, and not for a slow one."""
+    if uneven(facts) is not None:
+        return
     for finding in (_launches(facts), _memory(facts), _optimizer(facts), _device(facts)):
         if finding is not None:
             yield finding
@@ -103,13 +110,9 @@ def _syncs(facts: Facts) -> Finding | None:
 
 
 def _collectives(facts: Facts) -> Finding | None:
-    if facts.all_reduce is None or facts.all_reduce < LOST or _straggles(facts):
+    if facts.all_reduce is None or facts.all_reduce < LOST or _straggler(facts):
         return None
-    message = Message(
-        "{share:.0%} of the step is waiting for the other {count} processes' gradients",
-        share=facts.all_reduce,
-        count=facts.record.setup.processes - 1,
-    )
+    message = _collective_message(facts.all_reduce, facts.record.setup.processes - 1)
     fix = Message("Accumulate more micro-batches a step, take a larger batch, or cards with a faster link.")
     gain = without(facts.all_reduce, Message("if all communication ran beside the work"))
     return Finding(
@@ -122,14 +125,40 @@ def _collectives(facts: Facts) -> Finding | None:
     )
 
 
-def _straggles(facts: Facts) -> bool:
-    found = straggler(facts.record.ranks)
-    return found is not None and found[1] <= STRAGGLES
+def _collective_message(share: Fraction, others: int) -> Message:
+    if others == 1:
+        return Message("{share:.0%} of the step is waiting for the other process's gradients", share=share)
+    return Message(
+        "{share:.0%} of the step is waiting for the other {count} processes' gradients", share=share, count=others
+    )
+
+
+def _straggler(facts: Facts) -> tuple[Rank, Fraction] | None:
+    pace = facts.record.pace
+    if pace is None or pace.steps - pace.warm_up < STRAGGLES_STEPS:
+        return None
+    return straggler(facts.record.ranks)
+
+
+def uneven(facts: Facts) -> Message | None:
+    """The other ranks wait for one that waits little, and it is not clearly slow: what they wait for is not known."""
+    found = longest(facts.record.ranks)
+    if found is None or not found.alone or _straggler(facts) or not facts.step_s:
+        return None
+    share = (found.others_wait_s or 0.0) / facts.step_s
+    if share < LOST:
+        return None
+    return Message(
+        "the others wait {share:.0%} of the step for rank {rank}, whose own work is hardly longer, "
+        "or was seen in too few steps",
+        share=share,
+        rank=found.rank.rank,
+    )
 
 
 def _slow_rank(facts: Facts) -> Finding | None:
-    found = straggler(facts.record.ranks)
-    if found is None or not _straggles(facts):
+    found = _straggler(facts)
+    if found is None:
         return None
     rank, efficiency = found
     message = Message(
@@ -272,13 +301,56 @@ def _optimizer(facts: Facts) -> Finding | None:
 
 
 def _device(facts: Facts) -> Finding | None:
-    """The device itself is the limit, and that is as it should be."""
+    """The device itself is the limit, and that is as it should be; a CPU only where its cores are in use."""
     message = _by_limit(facts) or _by_gauges(facts) or _by_stages(facts)
     if message is None:
         return None
+    if idle_cores(facts):
+        return _threads(facts)
     return Finding(
         kind="compute-bound", cause="device", share_fraction=facts.computing, message=message, fix=faster(facts)
     )
+
+
+def idle_cores(facts: Facts) -> bool:
+    return not facts.accelerator and facts.job_cpu is not None and facts.job_cpu < IDLE_CPUS
+
+
+def _threads(facts: Facts) -> Finding:
+    used = facts.job_cpu or 0.01
+    fix = Message(
+        "Give it as many threads as there are CPUs (torch.set_num_threads, OMP_NUM_THREADS); of two threads on one "
+        "core the second adds little."
+    )
+    if not _few_threads(facts):
+        fix = Message("Take larger batches, so that every thread has work, and look for parts that one thread does.")
+    gain = Gain(factor=1 / max(used, 0.01), assumes=Message("if all usable CPUs computed"))
+    return Finding(
+        kind="compute-bound", cause="threads", share_fraction=None, message=_idle_message(facts), fix=fix, gain=gain
+    )
+
+
+def _few_threads(facts: Facts) -> bool:
+    """Fewer threads than CPUs, as far as is known."""
+    threads = facts.record.setup.threads
+    return threads is None or threads * max(facts.record.setup.processes, 1) < int(facts.allowed)
+
+
+def _idle_message(facts: Facts) -> Message:
+    threads = facts.record.setup.threads
+    count = None if threads is None else threads * max(facts.record.setup.processes, 1)
+    others = facts.others_cpu or 0.0
+    return Message(
+        "the job uses {used:.0%} of its {cpus:g} CPUs{others}{threads}",
+        used=facts.job_cpu,
+        cpus=facts.allowed,
+        others=Message(", other processes {others:.0%}", others=others) if others >= OTHERS_COUNT else "",
+        threads="" if count is None else _computing_threads(count),
+    )
+
+
+def _computing_threads(count: int) -> Message:
+    return Message(": 1 thread computes") if count == 1 else Message(": {count} threads compute", count=count)
 
 
 def _by_limit(facts: Facts) -> Message | None:

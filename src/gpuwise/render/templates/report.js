@@ -9,7 +9,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   live.className = "live";
   if (plot.clientWidth < 560) {
     spec.config.legend.columns = 2;
-    spec.layer.at(-1).transform.push({ filter: "datum.end" }); // names only at the ends of a frontier
+    spec.layer.at(-1).transform?.push({ filter: "datum.end" }); // names only at the ends of a frontier
   }
   vegaEmbed(live, spec, {
     ast: true, // no code is made from text: the page's policy forbids it
