@@ -26,6 +26,7 @@ A100 = Device(
     index=0, name="NVIDIA A100-SXM4-80GB", vendor="NVIDIA", backend="cuda", memory_gib=80.0, native_bf16=True,
     power_limit_w=400.0,
 )  # fmt: skip
+CPU = Device(index=0, name="AMD EPYC", vendor="AMD", backend="cpu", native_bf16=False)
 HOST = Host(system="Linux", cpus=Cpus(host=16, allowed=16.0))
 COLUMNS = ("wait", "copy", "forward", "backward", "all_reduce", "optimizer", "sync")
 
@@ -34,7 +35,7 @@ COLUMNS = ("wait", "copy", "forward", "backward", "all_reduce", "optimizer", "sy
 class Script:
     """One run. ranks: seconds of each stage by rank; what they leave of step_s is nobody's. gauges: means of a device,
     None: not readable. events: of rank 0, written after its tenth step. waiting: share of the job's CPU
-    time. needed: gauges without which nobody could tell."""
+    time. needed: gauges, of device or host, without which nobody could tell."""
 
     step_s: float
     ranks: list[dict[str, float]]
@@ -121,8 +122,9 @@ def _blurred(script: Script, rng: Rng) -> Script:
     lost = {name for name in script.gauges if rng.random() < 0.2} - set(script.needed)
     gauges = {name: None if name in lost else value for name, value in script.gauges.items()}
     events = [event for event in script.events if event["event"] != "launches" or rng.random() < 0.8]
-    host = {name: value for name, value in script.host.items() if rng.random() < 0.8}
-    if rng.random() < 0.3:
+    told = {name for name in script.host if rng.random() < 0.8} | set(script.needed)
+    host = {name: value for name, value in script.host.items() if name in told}
+    if rng.random() < 0.3 and "others_fraction" not in script.needed:
         host["others_fraction"] = rng.uniform(0.0, 0.6)
         script = replace(script, waiting=rng.uniform(0.0, 0.08))
     if rng.random() < 0.3:
@@ -264,6 +266,14 @@ def one_slow_rank(rng: Rng) -> Script:
     return Script(step_s=step_s, ranks=of, gauges=_busy(0.99, 0.5, rng))
 
 
+def like_ranks(rng: Rng) -> Script:
+    """All wait for a slow link; chance makes one of them work a little longer."""
+    step_s, share, count = _step(rng), rng.uniform(0.4, 0.65), int(rng.choice([2, 2, 4]))
+    own = share * rng.lognormal(0, 0.08, count)
+    of = [_work(step_s, s, wait=0.005, all_reduce=0.99 - s) for s in own]
+    return Script(step_s=step_s, ranks=of, gauges=_busy(0.99, rng.uniform(0.3, 0.6), rng))
+
+
 def slice_of_a_card(rng: Rng) -> Script:
     """A slice has no utilisation and no power of its own."""
     script = at_work(rng)
@@ -301,6 +311,40 @@ def only_use(rng: Rng) -> Script:
     return Script(step_s=_step(rng), ranks=[{}], gauges={"busy_fraction": rng.uniform(0.3, 1.0)})
 
 
+def _on_cpu(rng: Rng, cpus: int, **host: float) -> Script:
+    """Training on the CPU itself."""
+    step_s = _step(rng)
+    return Script(
+        step_s=step_s, ranks=[_work(step_s, 0.96, wait=0.01)], device=CPU, host=host, needed=tuple(host),
+        machine=replace(HOST, cpus=Cpus(host=cpus, allowed=float(cpus))),
+        events=[{"event": "launches", "operations": max(int(step_s / rng.uniform(100e-6, 2e-3)), 1)}],
+    )  # fmt: skip
+
+
+def cpu_at_work(rng: Rng) -> Script:
+    return _on_cpu(rng, int(rng.choice([2, 4, 8])), job_fraction=rng.uniform(0.85, 1.0))
+
+
+def idle_cores(rng: Rng) -> Script:
+    cpus = int(rng.choice([2, 4, 8]))
+    threads = int(rng.integers(1, cpus // 2 + 1))
+    script = _on_cpu(rng, cpus, job_fraction=rng.uniform(0.95, 1.1) * threads / cpus)
+    return replace(script, setup={"threads": threads, "workers": 0})
+
+
+def beside_a_neighbour(rng: Rng) -> Script:
+    others = rng.uniform(0.35, 0.8)
+    script = _on_cpu(rng, int(rng.choice([2, 4, 8])), job_fraction=1 - others, others_fraction=others)
+    return replace(script, waiting=rng.uniform(0.25, 0.7))
+
+
+def loading_and_training(rng: Rng) -> Script:
+    """Loader and training share all cores: neither can have more of them."""
+    script, wait = _on_cpu(rng, int(rng.choice([2, 4, 8])), job_fraction=rng.uniform(0.95, 1.0)), rng.uniform(0.2, 0.6)
+    workers = int(rng.integers(0, 3))
+    return replace(script, ranks=[_work(script.step_s, 0.97 - wait, wait=wait)], setup={"workers": workers})
+
+
 def apple(rng: Rng) -> Script:
     device = Device(index=0, name="M2", vendor="Apple", backend="mps", unified=True)
     step_s, copy = _step(rng), rng.uniform(0.45, 0.85)
@@ -325,12 +369,17 @@ CASES: tuple[Case, ...] = (
     _case("gradients", "communication-bound", "collective", reducing),
     _case("busy at low power", "communication-bound", "collective", spinning),
     _case("one slow rank", "communication-bound", "straggler", one_slow_rank),
+    _case("like ranks under noise", "communication-bound", "collective", like_ranks),
     _case("healthy slice", "compute-bound", "device", slice_of_a_card),
     _case("starved slice", "input-bound", "workers|loader", starved_slice),
     _case("spilling", "memory-bound", "spill", spilling),
     _case("heavy optimizer", "compute-bound", "optimizer", updating),
     _case("nothing seen", "unknown", None, unseen),
     _case("utilisation alone", "unknown", None, only_use),
+    _case("a CPU at work", "compute-bound", "device", cpu_at_work),
+    _case("idle cores", "compute-bound", "threads", idle_cores),
+    _case("a neighbour on the CPU", "host-bound", "neighbour", beside_a_neighbour),
+    _case("loading and training on full CPUs", "compute-bound", "device", loading_and_training),
     _case("fallback on an Apple GPU", "copy-bound", "fallback", apple),
 )
 

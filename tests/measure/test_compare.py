@@ -10,7 +10,7 @@ import pytest
 
 from gpuwise.estimate import Interval
 from gpuwise.measure.compare import compare
-from gpuwise.measure.record import Cpus, Device, DeviceLoad, Host, Pace, Record, Setup, Work
+from gpuwise.measure.record import Cpus, Device, DeviceLoad, Host, Pace, Record, Setup, Stages, Work
 
 V100 = Device(index=0, name="V100", vendor="NVIDIA", backend="cuda")
 
@@ -96,11 +96,56 @@ def test_uc_040_two_devices_as_fast_as_one_have_half_the_efficiency():
 def test_uc_040_recomputation_makes_a_pair_not_like_for_like():
     one, other = replace(run(100), work=Work(stored_m=40.0)), replace(run(100, devices=2), work=Work(stored_m=6.0))
     found = compare([one], [other])
-    assert "Not like for like: 2 settings differ." in str(found.sentence)
-    assert [str(u) for u in found.unlike] == [
-        "processes: 1 and 2",
-        "memory a sample kept for the backward pass: 40.0 and 6.0",
-    ]
+    assert str(found.sentence).endswith("Not like for like: 1 setting differs.")
+    assert [str(u) for u in found.unlike] == ["processes: 1 and 2"]
+    assert "keeps 40 and 6 million values for the backward pass" in str(found.cautions[-1])
+    assert "recomputes more, which is not like for like" in str(found.cautions[-1])
+
+
+def test_what_was_measured_is_no_setting():
+    one, other = (
+        replace(run(100), stages=Stages(operations=n), work=Work(stored_m=m)) for n, m in ((99, 6), (90, 6.1))
+    )
+    found = compare([one], [other])
+    assert found.unlike == ()
+    assert [str(c) for c in found.cautions] == ["one run each tells nothing of how much runs differ: repeat them"]
+
+
+@pytest.mark.parametrize("setting", ["workload", "model"])
+def test_two_jobs_are_not_comparable_and_that_is_said_first(setting):
+    found = compare([run(100, **{setting: "resnet34"})] * 2, [run(200, **{setting: "resnet18"})] * 2)
+    assert str(found.sentence) == "Not comparable: resnet34 and resnet18."
+    assert (found.ratio, found.significant) == (None, False)
+    assert found.reasons == {"ratio": "two jobs are not the same work"}
+
+
+def test_a_side_with_two_models_is_not_comparable():
+    found = compare([run(100, model="resnet34"), run(150, model="resnet18")], [run(100, model="resnet34")])
+    assert str(found.sentence) == "Not comparable: mixed (resnet18, resnet34) and resnet34."
+
+
+def test_two_programs_of_ones_own_are_compared_whatever_they_are_called():
+    one, other = (run(r, workload=w, command=("python", w)) for r, w in ((100, "train.py"), (200, "train_fast.py")))
+    assert compare([one], [other]).ratio is not None
+    heads = [replace(r, setup=replace(r.setup, model=m)) for r, m in ((one, "Small"), (other, "Large"))]
+    assert str(compare(heads[:1], heads[1:]).sentence) == "Not comparable: Small and Large."
+
+
+def test_settings_of_all_runs_of_a_side_count_and_a_mixed_side_is_named():
+    pair = [run(100, workers=2), run(101, workers=4)]
+    found = compare(pair, [run(120, workers=2), run(121, workers=2)])
+    assert [str(u) for u in found.unlike] == ["workers: mixed (2, 4) and 2"]
+    assert str(found.sentence).endswith("Not like for like: 1 setting differs.")
+    assert [str(u) for u in compare(pair, pair[::-1]).unlike] == ["workers: mixed (2, 4) on both sides"]
+
+
+def test_a_side_of_runs_on_one_and_on_two_devices_has_no_efficiency():
+    found = compare([run(100)] * 2, [run(100, devices=2), run(100)])
+    assert (found.efficiency_fraction, found.cost_ratio) == (None, None)
+
+
+def test_a_single_run_on_one_side_is_cautioned_too():
+    assert "a single run on one side" in str(compare([run(100)], [run(110), run(111)]).cautions[0])
 
 
 def test_batch_precision_and_versions_are_named_and_unknown_ones_are_not():

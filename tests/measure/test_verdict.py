@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.measure.scripted import CASES
 
 from gpuwise.errors import InvalidInput
 from gpuwise.estimate import Interval
@@ -192,6 +193,13 @@ def test_uc_015_bursts_name_the_loader_and_its_workers():
     assert "only the best case" in str(found.sentence)
 
 
+def test_a_median_above_the_mean_is_called_no_best_case():
+    pace = paced(0.0355, period=2, median_s=0.0377)
+    found = judge(run(pace=pace, stages=Stages(wait_s=0.03), setup={"workers": 2}))
+    assert found.cause == "bursts"
+    assert "best case" not in told(found)
+
+
 def test_uc_016_small_files_on_network_storage_have_a_ceiling():
     host = replace(SIXTEEN, storage=Storage(filesystem="nfs4", network=True, read_mb_per_s=95.0))
     limits = Limits(device_per_s=around(3600.0))
@@ -244,6 +252,173 @@ def test_uc_019_a_job_pinned_by_a_library_is_named_before_its_slow_input():
     assert (found.kind, found.cause) == ("input-bound", "pinned")
     assert "pinned to 1 of 16 usable CPUs" in str(found.sentence)
     assert [f.cause for f in found.findings][:2] == ["pinned", "loader"]
+
+
+TWO = replace(SIXTEEN, cpus=Cpus(host=2, allowed=2.0))
+
+
+def on_two_cpus(used: float | None, stages: Stages, others: float = 0.0, **fields: Any) -> Record:
+    """A job that computes on the CPU, and how much of two of them it uses."""
+    load = HostLoad(job_fraction=None if used is None else gauge(used), others_fraction=gauge(others))
+    return run(fields.pop("step_s", 0.1), device=CPU, host=TWO, stages=stages, host_load=load, **fields)
+
+
+BEFORE_STEPS = Stages(wait_s=0.03, forward_s=0.02, backward_s=0.04, optimizer_s=0.005)
+
+
+def test_a_cpu_that_loads_and_trains_gains_no_more_than_its_idle_cores_allow():
+    limits = Limits(feed_per_s=around(2000.0), device_per_s=around(883.0))
+    found = judge(on_two_cpus(0.86, BEFORE_STEPS, limits=limits, setup={"workers": 0}))
+    assert (found.kind, found.cause) == ("input-bound", "workers")
+    assert found.gain is not None
+    assert found.gain.factor == pytest.approx(1 / 0.86)
+    assert str(found.gain.assumes) == "if no CPU were idle: the job uses 86 % of its 2"
+    idle = judge(on_two_cpus(0.3, BEFORE_STEPS, limits=limits, setup={"workers": 0}))
+    assert idle.gain is not None
+    assert idle.gain.factor == pytest.approx(883 / 640)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_full_cpus_that_load_and_train_are_not_input_bound(workers):
+    found = judge(on_two_cpus(0.95, BEFORE_STEPS, setup={"workers": workers}))
+    assert (found.kind, found.cause, found.gain) == ("compute-bound", "device", None)
+    assert str(found.sentence) == (
+        "Bound by the CPU, all of it in use: the job uses 95 % of its 2 CPUs, which load the data (30 % of the step is "
+        "waiting for them) and train; more loader workers will not help."
+    )
+    assert "Try more loader workers" not in told(found)
+    assert str(found.fix) == "Make a sample cheaper: fewer or simpler transformations, or smaller files."
+    feeding = run(0.1, host=TWO, stages=BEFORE_STEPS, host_load=HostLoad(job_fraction=gauge(0.95)))
+    assert judge(feeding).kind == "input-bound"
+
+
+AT_WORK = Stages(wait_s=0.0, forward_s=0.03, backward_s=0.06, optimizer_s=0.005)
+
+
+def test_idle_cores_are_named_where_one_thread_computes():
+    found = judge(on_two_cpus(0.6, AT_WORK, setup={"threads": 1}))
+    assert (found.kind, found.cause) == ("compute-bound", "threads")
+    assert str(found.sentence) == "Compute-bound: the job uses 60 % of its 2 CPUs: 1 thread computes."
+    assert "torch.set_num_threads" in str(found.fix)
+    assert found.gain is not None
+    assert found.gain.factor == pytest.approx(1 / 0.6)
+    assert "healthy" not in told(found)
+
+
+def test_threads_enough_that_find_no_work_are_told_apart():
+    found = judge(on_two_cpus(0.6, AT_WORK, setup={"threads": 2}))
+    assert "2 threads compute" in str(found.sentence)
+    assert "larger batches" in str(found.fix)
+    shared = judge(on_two_cpus(0.5, AT_WORK, others=0.45, setup={"threads": 1}))
+    assert "the job uses 50 % of its 2 CPUs, other processes 45 %: 1 thread computes" in str(shared.sentence)
+    assert "healthy" not in told(shared)
+
+
+@pytest.mark.parametrize("used", [0.76, 1.0, None])
+def test_a_cpu_whose_cores_are_in_use_is_healthy(used):
+    assert str(judge(on_two_cpus(used, AT_WORK)).sentence).startswith("Bound by the CPU's arithmetic, healthy")
+
+
+def test_a_cpu_feeds_no_devices_such_as_itself():
+    limits = Limits(feed_per_s=around(2000.0), device_per_s=around(700.0))
+    record = on_two_cpus(0.9, AT_WORK, limits=limits)
+    assert "such devices" not in told(judge(record))
+    assert "the CPU training alone 700" in told(judge(record))
+    assert record.devices_fed is None
+    assert replace(record, devices=(A100,)).devices_fed == pytest.approx(2000 / 700)
+
+
+def test_a_program_without_a_loader_is_not_told_to_try_workers():
+    found = judge(run(0.1, stages=Stages(wait_s=0.06), setup={"workers": None}))
+    assert (found.kind, found.cause) == ("input-bound", "loader")
+    assert "makes each batch itself" in str(found.sentence)
+    assert "Time what makes the batches" in str(found.fix)
+    assert "workers" not in str(found.fix)
+    seen = run(0.1, stages=Stages(wait_s=0.06), setup={"workers": None}, loader=LoaderTimes(fetch_s=0.01))
+    assert "loader workers" in str(judge(seen).fix)
+
+
+OWN = {"command": ("python", "train.py")}
+
+
+@pytest.mark.parametrize(
+    ("setup", "why", "fix"),
+    [
+        (OWN, "no process of the program wrote marks: it is no Python program, runs isolated", "without -I and -E"),
+        (OWN, "torch was imported and no optimizer step followed", "no optimizer of torch made one"),
+        (OWN, "too few steps: 9 were done", "Let the program run for more steps."),
+        ({}, "too few steps: 9 were done", "Let it train longer: more steps, minutes or epochs."),
+        ({}, "no step was marked", "Let it train longer: more steps, minutes or epochs."),
+    ],
+)
+def test_what_to_do_fits_why_nothing_is_known(setup, why, fix):
+    found = judge(run(setup=setup, reasons={"pace": why}))
+    assert found.kind == "unknown"
+    assert fix in str(found.fix)
+
+
+def test_after_a_crash_the_error_comes_first():
+    found = judge(run(status="failed", ending="failed", failure="ValueError: no such column.", setup=OWN))
+    assert str(found.sentence) == "Stopped: the run ended early (failed): ValueError: no such column."
+    assert str(found.fix) == "Look at the error first and mend it, then measure again."
+
+
+def ranked(*own_and_wait: tuple[float, float]) -> tuple[Rank, ...]:
+    return tuple(
+        Rank(rank=n, compute_s=own, all_reduce_s=wait, step_s=own + wait) for n, (own, wait) in enumerate(own_and_wait)
+    )
+
+
+def test_like_ranks_under_noise_wait_for_each_other_and_none_is_slow():
+    ranks = ranked((0.0170, 0.0130), (0.0189, 0.0111))
+    found = judge(run(0.03, ranks=ranks, stages=Stages(all_reduce_s=0.0111), setup={"processes": 2}))
+    assert (found.kind, found.cause) == ("communication-bound", "collective")
+    assert "37 % of the step is waiting for the other process's gradients" in str(found.sentence)
+
+
+def test_a_rank_that_is_hardly_longer_or_was_seen_for_few_steps_is_not_blamed():
+    stages = Stages(wait_s=0.0, forward_s=0.03, backward_s=0.06, all_reduce_s=0.001, operations=9)
+    near = run(0.1, ranks=ranked((0.079, 0.021), (0.099, 0.001)), stages=stages, setup={"processes": 2})
+    found = judge(near)
+    assert (found.kind, found.cause) == ("unknown", None)
+    assert "the others wait 21 % of the step for rank 1" in str(found.sentence)
+    slow = replace(near, ranks=ranked((0.05, 0.05), (0.099, 0.001)))
+    assert judge(slow).cause == "straggler"
+    assert judge(replace(slow, pace=paced(0.1, steps=31))).kind == "unknown"
+
+
+def test_emulated_bf16_on_a_cpu_is_advised_to_be_fp32():
+    found = judge(run(0.1, device=CPU, stages=AT_WORK, setup={"precision": "bf16"}))
+    assert (found.cause, str(found.fix)) == ("bf16", "Train in fp32.")
+
+
+def test_a_neighbour_that_slows_a_cpu_is_not_called_arithmetic():
+    load = HostLoad(job_fraction=gauge(0.5), others_fraction=gauge(0.45), waiting_fraction=0.4)
+    found = judge(run(0.1, device=CPU, host=TWO, stages=AT_WORK, host_load=load))
+    assert (found.kind, found.cause) == ("host-bound", "neighbour")
+    assert str(found.sentence).startswith("Host-bound: other processes take 45 % of the usable CPUs")
+
+
+def said_of(record: Record) -> tuple[list[str], list[str]]:
+    """Sentences, and pieces that stand in a table or within a sentence."""
+    found = judge(record)
+    whole = [found.sentence, found.fix, *(f.fix for f in found.findings)]
+    pieces = [*found.evidence, *found.cautions, *(f.message for f in found.findings)]
+    return [str(text) for text in whole if text is not None], [str(text) for text in pieces]
+
+
+def test_every_sentence_ends_with_one_full_stop_and_no_piece_does():
+    failed = [
+        run(status="failed", ending=ending, failure=why)
+        for ending in ("failed", "killed", "stalled", "out of memory", "loss not finite", "disk full", "data")
+        for why in ("It broke.", "It broke...", "it broke", None)
+    ]
+    unused = run(1.0, device=replace(CPU, reasons={"unused": "a GPU is present."}), stages=AT_WORK)
+    thin = run(reasons={"pace": "too few steps."})
+    for record in (*failed, unused, thin, *(case.record(seed) for case in CASES for seed in range(3))):
+        whole, pieces = said_of(record)
+        assert [text for text in whole if not text.endswith(".") or ".." in text] == []
+        assert [text for text in pieces if text.endswith(".") or ".." in text or ": ." in text] == []
 
 
 def test_a_quota_and_a_neighbour_are_told_apart():

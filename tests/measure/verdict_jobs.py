@@ -93,9 +93,9 @@ JOBS = (
         draw=_whole("workers", (1, 2), sleep_ms=(8, 40)),
     ),
     Job(
-        name="decoding large pictures",
-        kinds=INPUT,
-        causes=frozenset({"decode", "workers", "few CPUs"}),
+        name="decoding large pictures",  # which on few CPUs takes all of them, the network's too
+        kinds=INPUT | {"compute-bound"},
+        causes=frozenset({"decode", "workers", "few CPUs", "device"}),
         draw=_of(side_px=(900, 1600)),
     ),
     Job(
@@ -108,7 +108,7 @@ JOBS = (
     Job(name="pinned by a library", kinds=CPU, causes=frozenset({"pinned"}), draw=_of(layers=(4, 12))),
     Job(
         name="a neighbour",
-        kinds=CPU,
+        kinds=frozenset({"host-bound"}),
         causes=frozenset({"neighbour"}),
         draw=_whole("neighbours", (2, 3, 4), layers=(4, 12)),
     ),
@@ -134,6 +134,12 @@ JOBS = (
         name="healthy",
         kinds=frozenset({"compute-bound"}),
         causes=frozenset({"device"}),
+        draw=_of(layers=(4, 12)),
+    ),
+    Job(
+        name="one thread of several",
+        kinds=frozenset({"compute-bound"}),
+        causes=frozenset({"threads"}),
         draw=_of(layers=(4, 12)),
     ),
 )
@@ -245,25 +251,30 @@ def decoding_large_pictures(by: Severity) -> None:
         train(_loader(get, 2), *_small())
 
 
-def _computing(by: Severity) -> None:
+def _computing(by: Severity, threads: int = 1, batch: int = 8) -> None:
     """Convolutions on batches that are in memory already."""
     import torch
     from torch import nn
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     layers = [nn.Conv2d(3, 24, 3, padding=1)]
     for _ in range(int(by["layers"])):
         layers += [nn.ReLU(), nn.Conv2d(24, 24, 3, padding=1)]  # type: ignore[list-item]
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 4))
-    batches = [(torch.randn(8, 3, 32, 32), torch.randint(4, (8,))) for _ in range(4)]
+    batches = [(torch.randn(batch, 3, 32, 32), torch.randint(4, (batch,))) for _ in range(4)]
     train(lambda: batches, model, torch.optim.SGD(model.parameters(), lr=0.01))
 
 
 def healthy(by: Severity) -> None:
+    """On all CPUs that it may use, with work for each of them."""
+    _computing(by, len(os.sched_getaffinity(0)), batch=64)
+
+
+def one_thread_of_several(by: Severity) -> None:
     _computing(by)
 
 
-a_neighbour = one_cpu_of_many = healthy
+a_neighbour = one_cpu_of_many = one_thread_of_several
 
 
 def pinned_by_a_library(by: Severity) -> None:

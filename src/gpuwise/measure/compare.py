@@ -31,8 +31,9 @@ LEAST_EFFICIENCY: Fraction = 0.85
 class Comparison:
     """ratio: speed of b / speed of a, with its 80 % interval; None with a reason. significant: at 95 %.
 
-    sentence: "1.23× faster …" or "not significant". unlike: settings that differ, so that a and b are not like for
-    like. cautions: what makes it less sure, and the batch that memory leaves room for where they differ in it.
+    sentence: "1.23× faster …", "not significant" or, of two jobs that are not the same, "not comparable". unlike:
+    settings that differ between the sides or within one, so that a and b are not like for like. cautions: what makes
+    it less sure, and the batch that memory leaves room for where they differ in it.
     efficiency_fraction: speed a device of b / of a, where both ran on accelerators of different number; cost_ratio:
     device-seconds a sample, b / a.
     """
@@ -50,20 +51,23 @@ class Comparison:
 def compare(a: Sequence[Record], b: Sequence[Record]) -> Comparison:
     """Runs of one kind (a) against runs of another (b). Runs without a speed are left out, counted in the reasons."""
     slow, fast = _speeds(a), _speeds(b)
-    unlike = tuple(_unlike(a[0], b[0])) if a and b else ()
+    unlike = tuple(_unlike(a, b))
     reasons = _left_out(a, slow, "a") | _left_out(b, fast, "b")
+    if (apart := _other_job(a, b)) is not None:
+        reasons |= {"ratio": "two jobs are not the same work"}
+        return Comparison(ratio=None, significant=False, sentence=apart, unlike=unlike, reasons=reasons)
     if not slow or not fast:
         sentence = Message("Not comparable: {which} has no speed.", which="a" if not slow else "b")
         return Comparison(ratio=None, significant=False, sentence=sentence, unlike=unlike, reasons=reasons)
     difference = _difference(slow, fast)
     ratio = difference.interval()
-    scale = _scale(a[0], b[0])
+    scale = _scale(a, b)
     return Comparison(
         ratio=ratio,
         significant=difference.significant,
         sentence=_sentence(difference, unlike),
         unlike=unlike,
-        cautions=(*_cautions(slow, fast, scale, ratio), *_fitting((*a, *b))),
+        cautions=(*_cautions(slow, fast, scale, ratio), *_recomputing(a, b), *_fitting((*a, *b))),
         efficiency_fraction=None if scale is None else ratio.value / scale,
         cost_ratio=None if scale is None else scale / ratio.value,
         reasons=reasons,
@@ -146,7 +150,7 @@ def _own_error(runs: Sequence[_Speed]) -> float:
 
 
 def _sentence(difference: _Difference, unlike: Sequence[Message]) -> Message:
-    apart = Message(" Not like for like: {count} settings differ.", count=len(unlike)) if unlike else ""
+    apart = _apart(len(unlike))
     ratio = difference.interval()
     if not difference.significant:
         return Message(
@@ -167,6 +171,12 @@ def _sentence(difference: _Difference, unlike: Sequence[Message]) -> Message:
     )
 
 
+def _apart(count: int) -> Message | str:
+    if count == 1:
+        return Message(" Not like for like: 1 setting differs.")
+    return Message(" Not like for like: {count} settings differ.", count=count) if count else ""
+
+
 def _left_out(runs: Sequence[Record], speeds: Sequence[_Speed], name: str) -> dict[str, str]:
     missing = len(runs) - len(speeds)
     if not missing and runs:
@@ -174,12 +184,12 @@ def _left_out(runs: Sequence[Record], speeds: Sequence[_Speed], name: str) -> di
     return {name: f"{missing} of {len(runs)} runs have no speed" if runs else "no run was given"}
 
 
-def _scale(a: Record, b: Record) -> float | None:
-    """Accelerators of b / of a; None where they are as many, or where one ran on a CPU."""
-    counts = [accelerators(run) for run in (a, b)]
-    if not all(counts) or counts[0] == counts[1]:
+def _scale(a: Sequence[Record], b: Sequence[Record]) -> float | None:
+    """Accelerators of b / of a; None where they are as many, where one ran on a CPU, or a side is mixed."""
+    one, other = ({accelerators(run) for run in runs} for runs in (a, b))
+    if len(one) > 1 or len(other) > 1 or one == other or 0 in one | other:
         return None
-    return counts[1] / counts[0]
+    return other.pop() / one.pop()
 
 
 def accelerators(run: Record) -> int:
@@ -191,8 +201,10 @@ def accelerators(run: Record) -> int:
 
 def _cautions(a: Sequence[_Speed], b: Sequence[_Speed], scale: float | None, ratio: Interval) -> list[Message]:
     said = []
-    if len(a) == 1 or len(b) == 1:
+    if len(a) == 1 and len(b) == 1:
         said.append(Message("one run each tells nothing of how much runs differ: repeat them"))
+    elif len(a) == 1 or len(b) == 1:
+        said.append(Message("a single run on one side tells nothing of how much such runs differ: repeat it"))
     if scale is not None and scale > 1 and ratio.value < LEAST_EFFICIENCY * scale:
         said.append(
             Message(
@@ -251,8 +263,6 @@ _COMPARED: tuple[tuple[Message, Callable[[Record], object]], ...] = (
     (Message("CPU"), lambda r: r.host.cpus.model),
     (Message("data"), lambda r: r.setup.data),
     (Message("command"), lambda r: " ".join(r.setup.command)),
-    (Message("operations a step"), lambda r: r.stages.operations if r.stages else None),
-    (Message("memory a sample kept for the backward pass"), lambda r: r.work.stored_m if r.work else None),
 )
 
 
@@ -260,20 +270,60 @@ def _devices(run: Record) -> str:
     return ", ".join(sorted({device.name for device in run.devices}))
 
 
-def _unlike(a: Record, b: Record) -> list[Message]:
-    """What differs, setting by setting; what only one of them knows is not called a difference."""
+def _unlike(a: Sequence[Record], b: Sequence[Record]) -> list[Message]:
+    """What differs, setting by setting, among all runs; what only one side knows is not called a difference."""
     said = []
-    for name, of in _COMPARED:
-        one, other = of(a), of(b)
-        if one != other and one not in (None, "") and other not in (None, ""):
-            said.append(Message("{name}: {one} and {other}", name=name, one=one, other=other))
-    return said + _versions(a, b)
+    for name, of in (*_COMPARED, *_versions((*a, *b))):
+        one, other = _values(a, of), _values(b, of)
+        if one == other and len(one) > 1:
+            said.append(Message("{name}: {one} on both sides", name=name, one=_joined(one)))
+        elif one and other and set(one) != set(other):
+            said.append(Message("{name}: {one} and {other}", name=name, one=_joined(one), other=_joined(other)))
+    return said
 
 
-def _versions(a: Record, b: Record) -> list[Message]:
-    both = sorted(a.setup.software.keys() & b.setup.software.keys())
-    differing = [name for name in both if a.setup.software[name] != b.setup.software[name]]
-    return [
-        Message("{name}: {one} and {other}", name=n, one=a.setup.software[n], other=b.setup.software[n])
-        for n in differing
-    ]
+def _values(runs: Sequence[Record], of: Callable[[Record], object]) -> tuple[object, ...]:
+    """What is known of one setting, each value once, in the order of their names."""
+    known = {value for run in runs if (value := of(run)) not in (None, "")}
+    return tuple(sorted(known, key=lambda value: (isinstance(value, str), value)))
+
+
+def _joined(values: Sequence[object]) -> object:
+    """A side with several is told as mixed."""
+    if len(values) == 1:
+        return values[0]
+    return Message("mixed ({values})", values=", ".join(str(value) for value in values))
+
+
+def _versions(runs: Sequence[Record]) -> list[tuple[Message, Callable[[Record], object]]]:
+    names = sorted({name for run in runs for name in run.setup.software})
+    return [(Message("{name}", name=name), lambda run, name=name: run.setup.software.get(name)) for name in names]  # type: ignore[misc]
+
+
+def _other_job(a: Sequence[Record], b: Sequence[Record]) -> Message | None:
+    """Another model, or another workload of reference training, is other work: its samples are not the same. The
+    names of a person's own programs tell nothing of that."""
+    named = () if any(run.setup.command for run in (*a, *b)) else (lambda run: run.setup.workload,)
+    for of in (*named, lambda run: run.setup.model):
+        one, other = _values(a, of), _values(b, of)
+        if one and other and (one != other or len(one) > 1):
+            return Message("Not comparable: {one} and {other}.", one=_joined(one), other=_joined(other))
+    return None
+
+
+MORE_KEPT: Fraction = 0.05
+
+
+def _recomputing(a: Sequence[Record], b: Sequence[Record]) -> list[Message]:
+    """Runs of one setting that keep another amount of memory for the backward pass: one of them recomputes (UC-040)."""
+    kept = [_values(runs, lambda run: run.work.stored_m if run.work else None) for runs in (a, b)]
+    if not all(kept):
+        return []
+    one, other = (fmean(float(str(value)) for value in values) for values in kept)
+    if abs(one - other) <= MORE_KEPT * max(one, other):
+        return []
+    text = (
+        "a sample keeps {one:.3g} and {other:.3g} million values for the backward pass: one side recomputes more, "
+        "which is not like for like"
+    )
+    return [Message(text, one=one, other=other)]

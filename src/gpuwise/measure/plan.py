@@ -55,14 +55,15 @@ def plan(job: Job, *, accelerated: bool, samples: int, cpus: float, world: int =
     logical ones; a second thread on a core makes matrix products no faster. On an accelerator, the workload's own
     paintings come in its own batch: what is measured is then what the catalogue predicts."""
     batch = job.batch or (BATCH if accelerated and job.data is None else _batch(samples // world))
-    workers = job.workers if job.workers is not None else _workers(cpus / world, accelerated)
+    own = cpus / world
+    workers = job.workers if job.workers is not None else _workers(own, accelerated)
     optimizer: Optimizer = job.optimizer or "adamw"
     epochs = job.epochs or _epochs(job, max(samples // (batch * world), 1))
     return Plan(
         batch=batch,
         image_size=image_size(job, accelerated=accelerated),
         workers=workers,
-        threads=job.threads or max(1, int(cpus / world / cpus_a_core) - (0 if accelerated else workers)),
+        threads=job.threads or _threads(own, cpus_a_core, 0 if accelerated else workers),
         optimizer=optimizer,
         learning_rate=job.learning_rate or _rate(job.network, optimizer, batch * world),
         weight_decay=0.05 if optimizer == "adamw" else 5e-4,
@@ -100,6 +101,13 @@ def _workers(cpus: float, accelerated: bool) -> int:
     if accelerated:
         return max(1, min(int(cpus) - 1, MOST_WORKERS))
     return 0 if cpus <= 2 else 1 + int(cpus) // 8
+
+
+def _threads(cpus: float, cpus_a_core: float, workers: int) -> int:
+    """A thread a core, as far as loader workers that share them leave CPUs, and at least half of the CPUs: a loader
+    that waits would leave the rest idle. Two CPUs count as two cores, whatever the machine says of them."""
+    cores = int(cpus if cpus <= 2 else cpus / cpus_a_core)
+    return max(1, min(cores, max(int(cpus) - workers, ceil(cpus / 2))))
 
 
 def _epochs(job: Job, steps_an_epoch: int) -> int:

@@ -150,6 +150,17 @@ def rounded(interval: Interval, scale: float) -> tuple[str, tuple[str, ...]]:
     return shown, () if low == high else (low, high)
 
 
+def interval(given: Interval, scale: float = 1.0) -> str:
+    """A figure with its 80 % interval: 14.2 (13.9 to 14.5); without one where rounding makes the ends one."""
+    shown, ends = rounded(given, 1 / scale)
+    return _("{value} ({low} to {high})").format(value=shown, low=ends[0], high=ends[1]) if ends else shown
+
+
+def seconds(value: float) -> str:
+    """0.45 s, 12.3 s, 4 min."""
+    return _("{n} s").format(n=number(value)) if value < 100 else duration(value)
+
+
 def budget(estimate: Estimate) -> str:
     """The error budget in words, largest first: "80 % factors: time to prepare ×/÷ 1.17, price age ×/÷ 1.04"; without
     any error: exact. Errors too small to show are counted."""

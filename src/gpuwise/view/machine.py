@@ -11,7 +11,6 @@ from gpuwise.measure.host import explained
 from gpuwise.measure.record import Gauge
 from gpuwise.view import figures
 from gpuwise.view.page import Caution, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
-from gpuwise.view.run import seconds
 from gpuwise.view.vocabulary import probe as probe_name
 from gpuwise.view.vocabulary import readiness, state
 
@@ -22,9 +21,11 @@ def ceilings_page(found: Ceilings, others: Gauge | None = None) -> Page:
     """The answer to `ceilings`. others: what other processes took of the allowed CPUs meanwhile."""
     done = [probe for probe in found.probes if probe.value is not None]
     answer = _("{n} of {all} figures were found in {time}; the others say why not.")
-    in_short = answer.format(n=len(done), all=len(found.probes), time=seconds(found.took_s))
+    in_short = answer.format(n=len(done), all=len(found.probes), time=figures.seconds(found.took_s))
     if len(done) == len(found.probes):
-        in_short = _("All {all} figures were found in {time}.").format(all=len(done), time=seconds(found.took_s))
+        in_short = _("All {all} figures were found in {time}.").format(
+            all=len(done), time=figures.seconds(found.took_s)
+        )
     return Page(
         title=_("What can this machine do at best?"),
         blocks=(Text(text=in_short, role="answer"), *_doubt(others), _probes(found), _machine(found)),
@@ -91,7 +92,7 @@ def _in_short(found: Checked) -> str:
     if missing:
         return _("{mark}: {missing} would have to be mended.").format(mark=mark, missing=missing)
     if found.first_step_s is not None:
-        return _("{mark}: a first step takes {time}.").format(mark=mark, time=seconds(found.first_step_s))
+        return _("{mark}: a first step takes {time}.").format(mark=mark, time=figures.seconds(found.first_step_s))
     return _("{mark}.").format(mark=mark)
 
 
@@ -117,7 +118,7 @@ def _durations(found: Checked) -> Iterator[Fact]:
     step, parts = found.first_step, []
     for label, value in ((_("import"), step.import_s), (_("build"), step.build_s), (_("first step"), step.step_s)):
         if value is not None:
-            parts.append(f"{label} {seconds(value)}")
+            parts.append(f"{label} {figures.seconds(value)}")
     named = (
         ("first_step_s", _("First step, in a fresh process"), found.first_step_s, ", ".join(parts)),
         ("preparation_s", _("Preparation"), found.preparation_s, found.reasons.get("preparation_s", "")),
@@ -126,4 +127,4 @@ def _durations(found: Checked) -> Iterator[Fact]:
         if value is None:
             yield Fact(label=label, text=_("unknown"), why=found.reasons.get(name, step.failure or ""))
         else:
-            yield Fact(label=label, text=seconds(value), why=why)
+            yield Fact(label=label, text=figures.seconds(value), why=why)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpuwise.errors import Message
-from gpuwise.estimate import Interval
 from gpuwise.locale import _, words
-from gpuwise.measure.energy import energy_total
 from gpuwise.measure.forecast import forecast, per_accelerator
-from gpuwise.measure.record import DeviceLoad, Epoch, Gauge, LoaderTimes, Rank, Record, Stages
+from gpuwise.measure.record import Epoch, LoaderTimes, Rank, Record, Stages
 from gpuwise.measure.verdict import Finding, Judgement
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
@@ -29,7 +27,15 @@ from gpuwise.view.page import (
     tabulate,
     word,
 )
-from gpuwise.view.vocabulary import cause, ending, energy, gauge, stage, throttle
+from gpuwise.view.surroundings import (
+    device_facts,
+    energy_facts,
+    host_facts,
+    reason,
+    setup_facts,
+    usable_facts,
+)
+from gpuwise.view.vocabulary import cause, stage
 
 MS = 1000.0
 MOST_EPOCHS = 30
@@ -74,11 +80,11 @@ def _blocks(
         yield _epochs(record.epochs)
     if len(record.ranks) > 1:
         yield _ranks(record)
-    yield from _filled(_("Devices"), (f for load in record.device_loads for f in _load(record, load)))
-    yield from _filled(_("Host"), _host(record))
-    yield from _filled(_("Energy in the steady part"), _energy(record))
-    yield from _filled(_("What a prediction takes from it"), _usable(record))
-    yield Facts(title=_("How it ran"), facts=tuple(_setup(record)))
+    yield from _filled(_("Devices"), (f for load in record.device_loads for f in device_facts(record, load)))
+    yield from _filled(_("Host"), host_facts(record))
+    yield from _filled(_("Energy in the steady part"), energy_facts(record))
+    yield from _filled(_("What a prediction takes from it"), usable_facts(record))
+    yield Facts(title=_("How it ran"), facts=tuple(setup_facts(record)))
 
 
 def _filled(title: str, facts: Iterable[Fact]) -> Iterator[Facts]:
@@ -107,15 +113,15 @@ def _verdict(judgement: Judgement) -> Iterator[Fact]:
 def _speed(record: Record) -> Iterator[Fact]:
     pace, setup = record.pace, record.setup
     if pace is None:
-        yield Fact(label=_("Throughput"), text=_("unknown"), why=_reason(record.reasons, "pace"))
+        yield Fact(label=_("Throughput"), text=_("unknown"), why=reason(record.reasons, "pace"))
         return
     if "step_s" in pace.reasons:  # times of launching are no speed
         yield Fact(label=_("Throughput"), text=_("unknown"), why=words(pace.reasons["step_s"]))
         return
     if pace.samples_per_s is None:
-        yield Fact(label=_("Throughput"), text=_("unknown"), why=_reason(pace.reasons, "samples_per_s"))
+        yield Fact(label=_("Throughput"), text=_("unknown"), why=reason(pace.reasons, "samples_per_s"))
     else:
-        text = _("{speed} samples a second").format(speed=interval(pace.samples_per_s))
+        text = _("{speed} samples a second").format(speed=figures.interval(pace.samples_per_s))
         each = per_accelerator(pace, setup)
         alone = figures.number(each.value) if each else _("unknown")
         why = _("of all {n} processes; {each} each").format(n=setup.processes, each=alone)
@@ -124,7 +130,9 @@ def _speed(record: Record) -> Iterator[Fact]:
         yield Fact(
             label=_("Tokens"), text=_("{n} a second of all processes").format(n=figures.number(pace.tokens_per_s))
         )
-    yield Fact(label=_("Step"), text=_("{step} ms").format(step=interval(pace.step_s, MS)), why=_step_note(record))
+    yield Fact(
+        label=_("Step"), text=_("{step} ms").format(step=figures.interval(pace.step_s, MS)), why=_step_note(record)
+    )
     yield from _beside(record)
     yield from _utilisation(record)
     yield from _forecast(record)
@@ -154,8 +162,8 @@ def _forecast(record: Record) -> Iterator[Fact]:
         steps=figures.count(math.ceil(epoch.steps)),
         micro=figures.count(math.ceil(epoch.micro_batches)),
     )
-    low, high = seconds(epoch.train_s.low), seconds(epoch.train_s.high)
-    text = _("{time} ({low} to {high})").format(time=seconds(epoch.train_s.value), low=low, high=high)
+    low, high = figures.seconds(epoch.train_s.low), figures.seconds(epoch.train_s.high)
+    text = _("{time} ({low} to {high})").format(time=figures.seconds(epoch.train_s.value), low=low, high=high)
     yield Fact(label=_("An epoch"), text=text, why=f"{why}; " + _("without validation and start"))
 
 
@@ -180,13 +188,13 @@ def _beside(record: Record) -> Iterator[Fact]:
     pace = record.pace
     assert pace is not None
     if pace.start_s > 0:
-        yield Fact(label=_("Start"), text=seconds(pace.start_s), why=_("once a run, beyond the steady step"))
+        yield Fact(label=_("Start"), text=figures.seconds(pace.start_s), why=_("once a run, beyond the steady step"))
     if pace.recompiles:
-        text = _("{n}, {time} together").format(n=pace.recompiles, time=seconds(pace.recompile_s))
+        text = _("{n}, {time} together").format(n=pace.recompiles, time=figures.seconds(pace.recompile_s))
         yield Fact(label=_("Very long steps"), text=text, why=_("as where a compiler runs again for a new shape"))
     if pace.validation_s is not None:
         every = figures.count(pace.validation_every) if pace.validation_every else _("unknown")
-        text = _("{time} every {n} steps").format(time=seconds(pace.validation_s), n=every)
+        text = _("{time} every {n} steps").format(time=figures.seconds(pace.validation_s), n=every)
         yield Fact(label=_("Validation"), text=text)
     if pace.shift is not None:
         text = _("{before} ms a step, {after} ms from step {at} on").format(
@@ -201,21 +209,6 @@ def _beside(record: Record) -> Iterator[Fact]:
             text=f"{100 * record.overhead_fraction:.2f} %",
             why=record.overhead_method or "",
         )
-
-
-def interval(given: Interval, scale: float = 1.0) -> str:
-    """A figure with its 80 % interval: 14.2 (13.9 to 14.5); without one where rounding makes the ends one."""
-    shown, ends = figures.rounded(given, 1 / scale)
-    return _("{value} ({low} to {high})").format(value=shown, low=ends[0], high=ends[1]) if ends else shown
-
-
-def seconds(value: float) -> str:
-    """0.45 s, 12.3 s, 4 min."""
-    return _("{n} s").format(n=figures.number(value)) if value < 100 else figures.duration(value)
-
-
-def _reason(reasons: Mapping[str, str], name: str) -> str:
-    return words(reasons[name]) if name in reasons else _("not seen in this run")
 
 
 # ---- stages ----
@@ -332,7 +325,7 @@ def _limits(record: Record) -> Iterator[Fact]:
     )
     for name, label, why, speed in named:
         if speed is not None:
-            text = _("{speed} samples a second").format(speed=interval(speed))
+            text = _("{speed} samples a second").format(speed=figures.interval(speed))
             yield Fact(label=label, text=text, why=why)
         elif name in limits.reasons:
             yield Fact(label=label, text=_("unknown"), why=words(limits.reasons[name]))
@@ -380,142 +373,3 @@ def _ranks(record: Record) -> Table:
         column("all_reduce_ms", _("Wait for the others"), lambda r: time(r.all_reduce_s), kind="number", unit=unit),
     ]
     return tabulate(_("Processes"), columns, record.ranks)
-
-
-# ---- devices, host, setup ----
-
-
-def _load(record: Record, load: DeviceLoad) -> Iterator[Fact]:
-    device = next((d for d in record.devices if d.index == load.index), None)
-    name = device.name if device else _("device {n}").format(n=load.index)
-    limit = device.power_limit_w if device else None
-    text = _("{gauge} W") + (_(" of {limit} W").format(limit=figures.number(limit)) if limit else "")
-    yield from _gauged(f"{name}: " + _("power"), load.power_w, text)
-    yield from _gauged(f"{name}: " + _("clock"), load.clock_mhz, _("{gauge} MHz"))
-    yield from _gauged(f"{name}: " + _("temperature"), load.temperature_c, _("{gauge} °C"))
-    busy = _("share of the time in which any kernel ran: not how much of the chip worked")
-    yield from _gauged(f"{name}: " + _("busy"), load.busy_fraction, _("{gauge} %"), 100, busy)
-    if load.energy_j is not None:
-        how = _("{source}, sampled every {s} s").format(source=energy(load.energy_source), s=_number(load.interval_s))
-        yield Fact(label=f"{name}: " + _("energy"), text=_("{j} J").format(j=figures.number(load.energy_j)), why=how)
-    if load.allocated_gib is not None:
-        text = _("{gib} GiB at most").format(gib=figures.number(load.allocated_gib))
-        yield Fact(label=f"{name}: " + _("memory"), text=text, why=_("allocated by the framework"))
-    for reason, share in load.throttled.items():
-        yield Fact(label=f"{name}: " + _("slowed down"), text=figures.percent(share), why=throttle(reason))
-    for what, why in load.reasons.items():
-        yield Fact(label=f"{name}: {gauge(what)}", text=_("unknown"), why=words(why))
-
-
-def _gauged(label: str, seen: Gauge | None, text: str, scale: float = 1.0, why: str = "") -> Iterator[Fact]:
-    if seen is not None:
-        mean, low, high = (figures.number(scale * x) for x in (seen.mean, seen.minimum, seen.maximum))
-        shown = mean if low == high else _("{mean} (from {low} to {high})").format(mean=mean, low=low, high=high)
-        yield Fact(label=label, text=text.format(gauge=shown), why=why)
-
-
-def _number(value: float | None) -> str:
-    return _("unknown") if value is None else figures.number(value)
-
-
-def _host(record: Record) -> Iterator[Fact]:
-    cpus, load = record.host.cpus, record.host_load
-    rules = ", ".join(f"{rule} {figures.exact_number(n)}" for rule, n in cpus.rules.items())
-    allowed = _("{allowed} of {host} allowed").format(
-        allowed=figures.exact_number(cpus.allowed), host=figures.count(cpus.host)
-    )
-    yield Fact(label=_("CPUs"), text=allowed, why="; ".join(filter(None, (cpus.model, rules))))
-    if load is not None:
-        yield from _gauged(_("CPU of the job"), load.job_fraction, _("{gauge} % of the allowed"), 100)
-        yield from _gauged(_("CPU of others"), load.others_fraction, _("{gauge} % of the allowed"), 100)
-        if load.peak_gib is not None:
-            yield Fact(label=_("Memory of the job"), text=_("{n} GiB at most").format(n=figures.number(load.peak_gib)))
-        if load.energy_j is not None:
-            text = _("{j} J").format(j=figures.number(load.energy_j))
-            yield Fact(label=_("Energy of the CPU"), text=text, why=energy(load.energy_source))
-        elif "energy_j" in load.reasons:
-            yield Fact(label=_("Energy of the CPU"), text=_("unknown"), why=words(load.reasons["energy_j"]))
-
-
-def _energy(record: Record) -> Iterator[Fact]:
-    """The sum of what was measured; it is no total while a part is unknown."""
-    found = energy_total(record)
-    if found.measured_j + found.modelled_j <= 0:
-        return
-    parts = [f"{c.name} {figures.number(c.energy_j)} J, {energy(c.source)}" for c in found.components if c.energy_j]
-    if found.total_j is not None:
-        yield Fact(label=_("Total"), text=_("{j} J").format(j=figures.number(found.total_j)), why="; ".join(parts))
-        return
-    missing = [f"{c.name}: {words(c.reason) if c.reason else _('unknown')}" for c in found.components if not c.energy_j]
-    yield Fact(label=_("Total"), text=_("unknown"), why="; ".join(missing))
-    known = _("{j} J").format(j=figures.number(found.measured_j + found.modelled_j))
-    yield Fact(label=_("Of the known parts"), text=known, why="; ".join(parts))
-
-
-def _usable(record: Record) -> Iterator[Fact]:
-    """What `rank --measured` reads, and why a part of it is missing."""
-    run = record.measurement
-    if run is None:
-        yield Fact(label=_("Nothing"), text=_("unknown"), why=_reason(record.reasons, "measurement"))
-        return
-    if run.samples_per_s is not None:
-        text = _("{speed} samples a second").format(speed=interval(run.samples_per_s))
-        yield Fact(label=_("Speed of the device"), text=text, why=words(run.note))
-    else:
-        why = _("a CPU says nothing about how fast a GPU is") if run.device == "cpu" else words(run.note)
-        yield Fact(label=_("Speed of the device"), text=_("none"), why=why or _("not seen in this run"))
-    if run.decode_s is not None:
-        text = _("{ms} ms of one CPU").format(ms=figures.number(MS * run.decode_s))
-        yield Fact(label=_("To load a sample"), text=text)
-    elif "decode_s" in record.reasons:
-        yield Fact(label=_("To load a sample"), text=_("unknown"), why=words(record.reasons["decode_s"]))
-    if run.gmacs is not None:
-        counts = _("{gmacs} GMAC a sample, {parameters} million parameters")
-        text = counts.format(gmacs=figures.number(run.gmacs), parameters=_number(run.parameters_m))
-        yield Fact(label=_("Counts"), text=text)
-    if run.epochs is not None and run.samples is not None:
-        text = _("{epochs:g} of {samples} samples").format(epochs=run.epochs, samples=figures.count(run.samples))
-        yield Fact(label=_("Epochs"), text=text, why=_("where accuracy ended the training on your data"))
-
-
-def _setup(record: Record) -> Iterator[Fact]:
-    setup = record.setup
-    if setup.command:
-        yield Fact(label=_("Program"), text=" ".join(setup.command))
-    if record.ending:
-        wall = seconds(record.wall_s) if record.wall_s is not None else _("unknown")
-        yield Fact(label=_("Ended"), text=ending(record.ending), why=_("after {time}").format(time=wall))
-    if record.sessions > 1:
-        yield Fact(label=_("Sessions"), text=str(record.sessions), why=_("resumed; no step is counted twice"))
-    for label, value in _choices(record):
-        if value not in (None, ""):
-            yield Fact(label=label, text=str(value))
-    for reason, n in record.skipped.items():
-        yield Fact(label=_("Left out of the data"), text=figures.count(n), why=reason)
-    versions = ", ".join(f"{name} {version}" for name, version in setup.software.items())
-    yield Fact(label=_("Versions"), text=versions or _("unknown"), why="" if versions else _("not seen in this run"))
-
-
-def _choices(record: Record) -> Iterator[tuple[str, object]]:
-    setup = record.setup
-    devices = ", ".join(dict.fromkeys(d.name for d in record.devices))
-    yield _("Device"), f"{setup.processes} × {devices}" if devices and setup.processes > 1 else devices
-    yield _("Model"), setup.model
-    yield _("Data"), setup.data
-    yield _("Batch per device"), setup.batch_per_accelerator
-    yield _("Image"), _("{n} px").format(n=setup.image_size) if setup.image_size else None
-    yield _("Precision"), setup.precision
-    yield _("Memory format"), setup.memory_format
-    yield _("Compiled"), None if setup.compiled is None else _("yes") if setup.compiled else _("no")
-    yield _("Optimizer"), setup.optimizer
-    yield _("Feed"), _feed(record)
-    yield _("Workers"), setup.workers
-    yield _("Threads"), setup.threads
-    yield _("Seed"), setup.seed
-
-
-def _feed(record: Record) -> str | None:
-    setup = record.setup
-    if setup.feed is None:
-        return None
-    return _("{feed}, from re-encoded files").format(feed=setup.feed) if setup.cached else setup.feed

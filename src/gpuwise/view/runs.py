@@ -10,7 +10,6 @@ from gpuwise.measure.record import Record
 from gpuwise.measure.verdict import judge
 from gpuwise.view import figures
 from gpuwise.view.page import Block, Caution, Cell, Made, Page, Table, Text, column, tabulate, word
-from gpuwise.view.run import interval
 from gpuwise.view.vocabulary import ending, verdict
 
 Row = tuple[int | str, Record]
@@ -110,4 +109,4 @@ def _step(record: Record) -> Cell:
 def _ratio(comparison: Comparison) -> list[str]:
     if comparison.ratio is None:
         return [_("Ratio unknown: {why}.").format(why="; ".join(comparison.reasons.values()))]
-    return [_("Speed of B / speed of A: {ratio}, 80 % interval.").format(ratio=interval(comparison.ratio))]
+    return [_("Speed of B / speed of A: {ratio}, 80 % interval.").format(ratio=figures.interval(comparison.ratio))]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from gpuwise.errors import Message
 from gpuwise.measure.energy import interval_caution
+from gpuwise.measure.verdict import feeding
 from gpuwise.measure.verdict.endings import BAD as BAD_ENDINGS
 from gpuwise.measure.verdict.facts import UNUSED, Facts, limits_outrun
-from gpuwise.measure.verdict.feeding import full_cpus, without_loader
 from gpuwise.measure.verdict.kinds import Finding, Kind
 from gpuwise.measure.verdict.working import COMPUTES, uneven
 from gpuwise.units import Fraction, Seconds
@@ -75,8 +75,11 @@ _SAID_ALREADY = (
 def _healthy(lead: Finding, facts: Facts) -> Message:
     if facts.accelerator:
         return Message("GPU-bound, healthy: {why}; more CPU cores will not help.", why=lead.message)
-    if lead.share_fraction is not None and lead.share_fraction == facts.wait:
-        return Message("Bound by the CPU, all of it in use: {why}; more loader workers will not help.", why=lead.message)
+    waits = feeding.find(facts)
+    if waits is not None and feeding.full_cpus(waits, facts) is not None:
+        return Message(
+            "Bound by the CPU, all of it in use: {why}; more loader workers will not help.", why=lead.message
+        )
     return Message(
         "Bound by the CPU's arithmetic, healthy: {why}; more loader workers will not help.", why=lead.message
     )
@@ -84,11 +87,8 @@ def _healthy(lead: Finding, facts: Facts) -> Message:
 
 def _unknown(facts: Facts) -> Message:
     pace = facts.record.pace
-    if pace is not None and "step_s" in pace.reasons:
-        return Message("Unknown, since times are {reason}.", reason=pace.reasons["step_s"].rstrip("."))
-    if pace is None:
-        reason = facts.record.reasons.get("pace", "no steps were seen")
-        return Message("Unknown: {reason}.", reason=reason.rstrip("."))
+    if pace is None or "step_s" in pace.reasons:
+        return _without_times(facts)
     if (waiting := uneven(facts)) is not None:
         return Message("Unknown: {waiting}.", waiting=waiting)
     if facts.wait is None and facts.computing is None:
@@ -102,6 +102,14 @@ def _unknown(facts: Facts) -> Message:
             share=facts.computing,
         )
     return Message("Unknown, since no part of the step leads: {shares}.", shares=_shares(facts))
+
+
+def _without_times(facts: Facts) -> Message:
+    pace = facts.record.pace
+    if pace is not None:
+        return Message("Unknown, since times are {reason}.", reason=pace.reasons["step_s"].rstrip("."))
+    reason = facts.record.reasons.get("pace", "no steps were seen")
+    return Message("Unknown: {reason}.", reason=reason.rstrip("."))
 
 
 def _shares(facts: Facts) -> Message:

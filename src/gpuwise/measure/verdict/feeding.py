@@ -124,13 +124,15 @@ def _bursts(facts: Facts) -> Message | None:
     pace = facts.record.pace
     if pace is None or pace.period is None or not facts.workers or pace.period % facts.workers:
         return None
+    seen = {"workers": facts.workers, "period": pace.period, "mean": pace.step_s.value}
+    if pace.median_s >= pace.step_s.value:
+        text = "the loader's {workers} workers deliver in bursts: every {period} steps one waits"
+        return Message(text, **seen)
     return Message(
         "the loader's {workers} workers deliver in bursts: every {period} steps one waits; "
         "the mean step is {mean:.3g} s, the median of {median:.3g} s only the best case",
-        workers=facts.workers,
-        period=pace.period,
-        mean=pace.step_s.value,
         median=pace.median_s,
+        **seen,
     )
 
 
@@ -225,6 +227,8 @@ def _last_fix(facts: Facts) -> Message:
     need = _needed_cpus(facts) if facts.accelerator else None
     if need is not None and facts.job_cpu is not None and facts.job_cpu >= BUSY_CPUS:
         return Message("All {cpus:g} usable CPUs are busy: about {need:.0f} are needed.", cpus=facts.usable, need=need)
+    if not facts.accelerator:
+        return Message("Make a sample cheaper: fewer or simpler transformations, or smaller files.")
     return Message("Make a sample cheaper: fewer or simpler transformations, smaller files, or decoding on the device.")
 
 
