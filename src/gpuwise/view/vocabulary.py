@@ -116,13 +116,13 @@ VERDICTS = {
 """What holds a run back."""
 
 ENDINGS = {
-    "steps": N_("the steps asked for were done"),
-    "minutes": N_("the time asked for was over"),
-    "epochs": N_("the epochs asked for were done"),
-    "target": N_("the accuracy asked for was reached"),
+    "steps": N_("all steps done"),
+    "minutes": N_("time over"),
+    "epochs": N_("all epochs done"),
+    "target": N_("target reached"),
     "patience": N_("accuracy stopped growing"),
-    "precise": N_("the interval was narrow enough"),
-    "program ended": N_("the program ended"),
+    "precise": N_("precise enough"),
+    "program ended": N_("program ended"),
     "interrupted": N_("interrupted"),
     "killed": N_("killed by the system or by somebody"),
     "stalled": N_("no step for too long"),
