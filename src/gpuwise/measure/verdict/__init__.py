@@ -86,7 +86,7 @@ def _cpus_matter(facts: Facts, base: Finding | None) -> bool:
         return cpus.pinned_to(facts) is not None
     if base.kind == "input-bound":
         return True
-    return base.cause in (("launches",) if facts.accelerator else ("device", "threads"))
+    return base.cause in (("launches",) if facts.accelerator else ("device", "threads", "neighbour"))
 
 
 def _beside(facts: Facts) -> Iterable[Finding]:

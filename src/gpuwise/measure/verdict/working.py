@@ -306,7 +306,7 @@ def _device(facts: Facts) -> Finding | None:
     if message is None:
         return None
     if idle_cores(facts):
-        return _threads(facts)
+        return _taken(facts) or _threads(facts)
     return Finding(
         kind="compute-bound", cause="device", share_fraction=facts.computing, message=message, fix=faster(facts)
     )
@@ -314,6 +314,21 @@ def _device(facts: Facts) -> Finding | None:
 
 def idle_cores(facts: Facts) -> bool:
     return not facts.accelerator and facts.job_cpu is not None and facts.job_cpu < IDLE_CPUS
+
+
+CPUS_FULL: Fraction = 0.9
+
+
+def _taken(facts: Facts) -> Finding | None:
+    """Others hold the CPUs that the job does not use: more threads would find none."""
+    used, others = facts.job_cpu or 0.0, facts.others_cpu or 0.0
+    if others < OTHERS_COUNT or used + others < CPUS_FULL:
+        return None
+    text = "the job uses {used:.0%} of the usable CPUs, other processes {others:.0%}: none is left for more threads"
+    fix = Message("Stop the other processes, or ask for CPUs of your own, and measure again.")
+    gain = Gain(factor=1 / max(used, 0.01), assumes=Message("if the job had all usable CPUs"))
+    message = Message(text, used=used, others=others)
+    return Finding(kind="host-bound", cause="neighbour", share_fraction=None, message=message, fix=fix, gain=gain)
 
 
 def _threads(facts: Facts) -> Finding:
