@@ -328,7 +328,9 @@ def cpu_at_work(rng: Rng) -> Script:
 def idle_cores(rng: Rng) -> Script:
     cpus = int(rng.choice([2, 4, 8]))
     threads = int(rng.integers(1, cpus // 2 + 1))
-    script = _on_cpu(rng, cpus, job_fraction=rng.uniform(0.95, 1.1) * threads / cpus)
+    used = rng.uniform(0.95, 1.1) * threads / cpus
+    others = rng.uniform(0.0, 0.5 * (1 - used))  # the others leave some of the cores idle
+    script = _on_cpu(rng, cpus, job_fraction=used, others_fraction=others)
     return replace(script, setup={"threads": threads, "workers": 0})
 
 

@@ -22,8 +22,9 @@ MOSTLY: Fraction = 0.5
 IO: Fraction = 0.3
 BUSY_CPUS: Fraction = 0.85
 LARGE_PX = 700_000.0
-BURST_MEDIAN: Fraction = 0.6
-"""Of the mean step, up to which the median step may be where bursts are what is slow."""
+BURST_MEDIAN: Fraction = 0.75
+LONG_MEDIAN = 1.25
+"""Of the mean step: where bursts are what is slow, the median step is far from it, on either side."""
 SAME_RATE = 1.15
 
 
@@ -126,15 +127,15 @@ def _bursts(facts: Facts) -> Message | None:
     pace = facts.record.pace
     if pace is None or pace.period is None or not facts.workers or pace.period % facts.workers:
         return None
+    seen = {"workers": facts.workers, "period": pace.period, "mean": pace.step_s.value, "median": pace.median_s}
+    if pace.median_s >= LONG_MEDIAN * pace.step_s.value:
+        return Message("the loader's {workers} workers deliver in bursts: every {period} steps one waits", **seen)
     if pace.median_s > BURST_MEDIAN * pace.step_s.value:
-        return None  # most steps wait: that is a slow loader
+        return None  # steps are alike: that is a slow loader
     return Message(
         "the loader's {workers} workers deliver in bursts: every {period} steps one waits; "
         "the mean step is {mean:.3g} s, the median of {median:.3g} s only the best case",
-        workers=facts.workers,
-        period=pace.period,
-        mean=pace.step_s.value,
-        median=pace.median_s,
+        **seen,
     )
 
 
