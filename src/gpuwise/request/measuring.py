@@ -74,7 +74,7 @@ class MeasureRequest:
         "Largest learning rate.", kind="positive", show="N", group="Training", example="0.001"
     )
     feed: str = about(
-        "exact: decoded as torchvision does it; fast: scaled decoding, four times fewer bytes to move.",
+        "exact: decoded in full, resized as torchvision does it; fast: decoded at a reduced scale.",
         kind="feed", show="NAME", default="fast", group="Training", example="exact",
     )  # fmt: skip
     cache: bool = about(

@@ -20,8 +20,6 @@ from gpuwise.measure.probes.arithmetic import settle
 
 MIB = 2**20
 SIZES_MIB = (16, 64, 256, 1024)
-GRADIENT_BYTES = 85_000_000
-"""Gradients of ResNet-34 in fp32: 21.3 M parameters."""
 COLLECTIVE_RUNS = (5, 50)
 COLLECTIVE_S = 18.0
 
