@@ -32,7 +32,8 @@ PROBES: dict[str, Callable[[Task], Found]] = {
     **{f"matmul {p}": _late("arithmetic", "matmul", p) for p in ("fp32", "tf32", "bf16", "fp16")},
     **{f"convolution {p}": _late("arithmetic", "convolution", p) for p in ("fp32", "tf32", "bf16", "fp16")},
 }
-"""85 MB: gradients of ResNet-34 in fp32. The collectives come before all that starts threads of arithmetic: their processes are forked."""
+"""85 MB: gradients of ResNet-34 in fp32. The collectives come before all that starts threads of arithmetic: their
+processes are forked."""
 
 NAMES = tuple(PROBES)
 UNITS = {
