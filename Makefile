@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip -qq --disable-pip-version-check install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench docs data picture clean
+.PHONY: help run test check bench accuracy docs data fit picture clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ check: $(VENV)/test $(VENV)/dev ## linter, format, types, import contracts, depe
 bench: $(VENV)/test ## measure speed, memory and verdicts; nothing is asserted
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+accuracy: $(VENV)/core ## compute every accuracy split anew, which takes minutes, and write the table
+	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
+
 docs: $(VENV)/docs ## build the documentation into docs/_build/html
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build/html
@@ -35,6 +38,9 @@ docs: $(VENV)/docs ## build the documentation into docs/_build/html
 
 data: $(VENV)/core ## rebuild the bundled tables from ../shared/data
 	@$(BIN)/python tools/build_data.py --from ../shared/data
+
+fit: $(VENV)/test ## fit the shipped predictor anew, from the bundled tables
+	@$(BIN)/python -m benchmarks.fit $(ARGS)
 
 picture: $(VENV)/core ## draw the picture in the README anew
 	@$(BIN)/python docs/picture.py

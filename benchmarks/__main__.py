@@ -15,6 +15,7 @@ PARTS = {
     "overhead": "a program measured and not",
     "paintings": "made paintings: what colours tell of them, and what a network learns",
     "memory_counts": "counted memory against the real allocator",
+    "prediction": "the predictor alone: platforms, conditioning, memory",
     "verdicts": "verdicts on constructed jobs with a known truth",
 }
 

@@ -1,15 +1,16 @@
 """The counts that data/workloads.toml and predict/reference.py state, counted again.
 
-    python benchmarks/count_workloads.py
+    python -m benchmarks.count_workloads [NAME …]
 
 Needs the extra [torch]. The models have the shapes of those that people train and that the benchmarks ran; they are
 never trained here. Mask R-CNN needs data: real tensors at 800 × 1066 px (the mean shape of a COCO image at that size),
-seven random boxes, weights at the start of training.
+seven random boxes, weights at the start of training. Mask R-CNN and Tacotron 2 take a minute or two each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -17,9 +18,15 @@ import torchvision
 from torch import Tensor, nn
 from torch.nn import functional
 
+from benchmarks.counts import count
+from benchmarks.reference_models import Gnmt, NeuMf, Tacotron2, TransformerXl, WaveGlow
 from gpuwise.measure import meta
+from gpuwise.predict.reference import SAMPLES_PER_ITEM
 
 PAINTERS = 1584
+
+Inputs = Tensor | tuple[Tensor, ...]
+Case = tuple[str, Callable[[], nn.Module], Inputs]
 
 
 class Attention(nn.Module):
@@ -133,39 +140,51 @@ class MaskRcnn(nn.Module):
         return self.model(list(images), [target] * len(images))
 
 
-def counted(name: str, make: Callable[[], nn.Module], inputs: Tensor) -> str:
-    """One line of counts, per sample."""
-    model = make() if inputs.device.type == "cpu" else meta.build(make)
-    assert isinstance(model, nn.Module)
-    seen, samples = meta.trace(model, inputs), inputs.shape[0]
-    parameters = sum(p.numel() for p in model.parameters())
-    figures = {
-        "gmacs": f"{sum(seen.macs.values()) / samples / 1e9:.4g}",
-        "activations_m": f"{seen.written / samples / 1e6:.4g}",
-        "stored_m": f"{seen.kept_bytes / samples / 4e6:.4g}",
-        "parameters_m": f"{parameters / 1e6:.6g}",
-        "operations": seen.operations,
-    }
+def bundled() -> Iterator[Case]:
+    """The examples of data/workloads.toml."""
+    vision, tokens = partial(meta.image, 2), partial(meta.tokens, 2)
+    yield "painter-light", partial(torchvision.models.resnet34, num_classes=PAINTERS), vision(224)
+    yield "painter-heavy", partial(torchvision.models.resnet101, num_classes=PAINTERS), vision(224)
+    yield "bert-finetune", Bert, tokens(384)
+    yield "gpt", Gpt2, tokens(1024)
+
+
+def benchmarked() -> Iterator[Case]:
+    """Lambda's benchmark, at the lengths of its runs and at batches that its cards of 24 to 80 GB had. Padding is work:
+    a pair of sentences of 48 tokens was padded to 32 and 32, a spoken sentence of 564 frames to 860."""
+    vision, tokens = partial(meta.image, 2), partial(meta.tokens, 2)
+    base, large = partial(TransformerXl, 16, 512, 8, 0.1, 0.0), partial(TransformerXl, 18, 1024, 16, 0.2, 0.2)
+    pairs = torch.zeros(2**20, dtype=torch.long, device="meta")
+    yield "resnet50", torchvision.models.resnet50, vision(224)
+    yield "ssd", Ssd300, vision(300)
+    yield "maskrcnn", MaskRcnn, torch.rand(1, 3, 800, 1066)
+    yield "bert_base_squad", partial(Bert, fused=False), tokens(384)
+    yield "bert_large_squad", partial(Bert, 24, 1024, 16, fused=False), tokens(384)
+    yield "gnmt", Gnmt, (meta.tokens(256, 32), meta.tokens(256, 32))
+    yield "transformerxlbase", base, (meta.tokens(32, 192), shaped(16, 32, 192, 512))
+    yield "transformerxllarge", large, (meta.tokens(16, 256), shaped(18, 16, 256, 1024))
+    yield "waveglow", WaveGlow, (shaped(16, 80, 32), shaped(16, 8000))
+    yield "tacotron2", Tacotron2, (meta.tokens(96, 170), shaped(96, 860, 80))
+    yield "ncf", NeuMf, (pairs, pairs)
+
+
+def shaped(*shape: int) -> Tensor:
+    return torch.empty(shape, device="meta")
+
+
+def line(name: str, make: Callable[[], nn.Module], inputs: Inputs) -> str:
+    """Counts per sample, in the unit in which the table of the benchmark counts samples."""
+    batch = inputs[0].shape[0] if isinstance(inputs, tuple) else inputs.shape[0]
+    figures = count(make, inputs, batch * SAMPLES_PER_ITEM.get(name, 1))
     return f"{name:20} " + "  ".join(f"{key} {value}" for key, value in figures.items())
 
 
-def main() -> None:
+def main(names: Sequence[str] = ()) -> None:
     torch.manual_seed(0)
-    vision, tokens = partial(meta.image, 2), partial(meta.tokens, 2)
-    resnet = torchvision.models
-    for line in (
-        counted("painter-light", partial(resnet.resnet34, num_classes=PAINTERS), vision(224)),
-        counted("painter-heavy", partial(resnet.resnet101, num_classes=PAINTERS), vision(224)),
-        counted("resnet50", resnet.resnet50, vision(224)),
-        counted("ssd", Ssd300, vision(300)),
-        counted("bert-finetune", Bert, tokens(384)),
-        counted("bert_base_squad", partial(Bert, fused=False), tokens(384)),
-        counted("bert_large_squad", partial(Bert, 24, 1024, 16, fused=False), tokens(384)),
-        counted("gpt", Gpt2, tokens(1024)),
-        counted("maskrcnn", MaskRcnn, torch.rand(1, 3, 800, 1066)),
-    ):
-        print(line)
+    for case in (*bundled(), *benchmarked()):
+        if not names or case[0] in names:
+            print(line(*case), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,4 +1,7 @@
-"""Writes reference/commands.md from the request types. `make docs` runs it; a test says that the page is up to date."""
+"""Writes reference/commands.md from the request types, and method/accuracy.md from the bundled table of errors.
+
+`make docs` runs it, `make accuracy` the second part; tests say that the pages are up to date.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,15 @@ from pathlib import Path
 
 from gpuwise import request
 from gpuwise.cli.output import output_options
+from gpuwise.predict.accuracy import ABOUT, PUBLISHED
+from gpuwise.predict.tested import Table
+from gpuwise.render.data import markdown
 from gpuwise.request import CHOICES, GROUPS, VERBS, Option
+from gpuwise.store import package
+from gpuwise.view.accuracy import splits_table
 
 PAGE = Path(__file__).parent / "reference" / "commands.md"
+ACCURACY = Path(__file__).parent / "method" / "accuracy.md"
 HEAD = """\
 # Commands and options
 
@@ -88,5 +97,32 @@ def _example(option: Option) -> str:
     return f"{option.spelled} {shlex.quote(option.example)}" if option.example else option.spelled
 
 
+ACCURACY_HEAD = """\
+# Accuracy
+
+How wrong the predictor is on measured rows that it was not fitted on. This page is made by `make accuracy`, which
+computes every split anew; `gpuwise accuracy` shows the same, by group with `--by`. What a split leaves out is left out
+of every choice: of the scales, of the factors of the intervals, and of the table. Nothing is tuned on these figures.
+
+Errors are absolute percentage errors, |predicted / measured − 1|. A goal is MAPE / median / P90 unless it says
+otherwise.
+"""
+
+
+def accuracy_page(table: Table) -> str:
+    """The splits with their errors, what each asks, and what others published."""
+    asked = [f"- **{a.id}**: {a.question}" for a in ABOUT]
+    others = [f"| {p.name} | {p.mape_percent} | {p.inputs} | {p.measured_on} | {p.source} |" for p in PUBLISHED]
+    return "\n".join([
+        ACCURACY_HEAD, f"Computed on {table.computed} from data {table.data_version}.", "", "## How wrong", "",
+        markdown(splits_table(table)).rstrip() if table.results else "No split has been computed.", "",
+        "## What each split asks", "", *asked, "", "## What others published", "",
+        "| work | mean error, % | needs | found on | source |", "| --- | --: | --- | --- | --- |", *others, "",
+        "These were found on other rows: they show what is usual, not who is better.",
+        "Check the predictor on rows of your own: [how to](../how-to/accuracy.md).",
+    ]) + "\n"  # fmt: skip
+
+
 if __name__ == "__main__":
     PAGE.write_text(commands_page(), "utf-8")
+    ACCURACY.write_text(accuracy_page(package.accuracy()), "utf-8")

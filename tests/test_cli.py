@@ -45,6 +45,7 @@ ASK = {
     "check": ["check"],
     "runs": ["runs", "list"],
     "data": ["data", "list"],
+    "accuracy": ["accuracy"],
 }
 EVERY = pytest.mark.parametrize("verb", QUESTIONS)
 
@@ -110,6 +111,9 @@ class World:
 
     def check(self, request: object, *, today: date, tell: Callable[[Message], None]) -> Reply:
         return self._long("check", request, today, tell)
+
+    def accuracy(self, request: object, *, today: date, tell: Callable[[Message], None]) -> Reply:
+        return self._long("accuracy", request, today, tell)
 
     def _long(self, verb: str, request: object, today: date, tell: Callable[[Message], None]) -> Reply:
         for line in self.progress:

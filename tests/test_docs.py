@@ -43,7 +43,7 @@ FENCE = re.compile(
 ANY_FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.M)
-BY_THE_PRODUCT = {"source", "reasons"}
+BY_THE_PRODUCT = {"source", "reasons", "stop", "undecided", "memory"}
 """Fields that a file does not state: the reader fills them in."""
 
 
@@ -146,6 +146,11 @@ def test_every_link_on_a_page_leads_somewhere(page: Path) -> None:
 def test_the_page_of_commands_and_options_is_what_the_code_says() -> None:
     made = runpy.run_path(str(DOCS / "generate.py"))
     assert read("commands.md") == made["commands_page"](), "run `make docs` and commit the page"
+
+
+def test_the_page_of_accuracy_shows_the_bundled_figures() -> None:
+    made = runpy.run_path(str(DOCS / "generate.py"))
+    assert read("../method/accuracy.md") == made["accuracy_page"](package.accuracy()), "run `make docs`"
 
 
 def test_the_page_of_exclusions_names_every_rule_and_no_other() -> None:

@@ -10,7 +10,7 @@ import pytest
 from gpuwise import api, faces
 from gpuwise.errors import InvalidInput
 from gpuwise.render.data import json_text
-from gpuwise.request import DataRequest, DescribeRequest, ExplainRequest, RankRequest
+from gpuwise.request import AccuracyRequest, DataRequest, DescribeRequest, ExplainRequest, RankRequest
 
 DAY = date(2026, 11, 30)
 ASKED = {
@@ -24,6 +24,7 @@ ASKED = {
     "data list by": lambda: faces.data(DataRequest(action="list", by=("provider", "gpu")), today=DAY),
     "data show": lambda: faces.data(DataRequest(action="show", names=("p2.xlarge",)), today=DAY),
     "data check": lambda: faces.data(DataRequest(action="check"), today=DAY),
+    "accuracy": lambda: faces.accuracy(AccuracyRequest(), today=DAY),
     "data diff": lambda: faces.data(DataRequest(action="diff", names=("2025-06-01", "2026-11-30")), today=DAY),
 }
 

@@ -17,13 +17,16 @@ from tools.messages import extract
 from gpuwise import locale
 from gpuwise.errors import Message
 from gpuwise.integrity import Finding
+from gpuwise.predict.against import score
 from gpuwise.request import RankRequest
+from gpuwise.view.accuracy import against_page, splits_page
 from gpuwise.view.catalogue import Change, changes_page, check_page, offers_page, pools_page
 from gpuwise.view.explanation import explanation_page
 from gpuwise.view.page import Caution, Chart, Facts, Page, Table, Text
 from gpuwise.view.ranking import ranking_page
 from gpuwise.view.workload import workload_page  # fmt: skip
 from tests.pages import JOB, small_ranking
+from tests.scoring import SEEN, SHIPPED, by_sheet
 from tests.test_view import EURO, fleet
 
 PACKAGE = Path(__file__).parent.parent / "src" / "gpuwise"
@@ -104,6 +107,8 @@ PAGES = {
     "offers": lambda r: offers_page(fleet(), 4),
     "pools": lambda r: pools_page(fleet(), ["provider", "gpu", "market", "region", "country", "host", "date"]),
     "check": lambda r: check_page([Finding(table="t", row="r", rule="x", message=Message("odd"))], [], {"t": 1}),
+    "accuracy": lambda r: splits_page(SHIPPED, by="family"),
+    "against": lambda r: against_page(score(SEEN, by_sheet, frozenset()), by="workload"),
     "changes": lambda r: changes_page("a", "b", [Change(before=None, after=fleet()[0])]),
 }
 

@@ -15,6 +15,11 @@ TITLES = {
     "offers": "Price observations, old ones included",
     "throughput": "Measured training rates",
     "counts": "Work of the measured models",
+    "cpu_architectures": "CPUs of instance families and superchips",
+    "epochs": "Samples to a quality target, by global batch",
+    "inference": "Measured inference rates",
+    "memory": "Memory that measured training runs took",
+    "profiles": "Training steps by class of operation, on four GPUs",
     "spot": "Availability and losses of spot pools",
     "fx": "Dated exchange rates",
     "regions": "Countries of the providers' regions",
@@ -22,13 +27,15 @@ TITLES = {
     "left_out": "Rows that are not in the bundle, and why",
 }
 
+DOCUMENTS = ("accuracy.json", "assumptions.toml", "machines.toml", "workloads.toml")
+
 
 def build(target: Path, version: str, built: str) -> str:
     """The text of datapackage.json for the files in `target`."""
     licences = {r["key"]: r["licence"] for r in fact("sources")}
     columns = fact("columns")
     resources = [_table(target / f"{name}.csv", columns, licences, built) for name in sorted(TITLES)]
-    resources += [_document(target / name, built) for name in ("assumptions.toml", "machines.toml", "workloads.toml")]
+    resources += [_document(target / name, built) for name in DOCUMENTS]
     package = {
         "name": "gpuwise-data",
         "title": "Accelerators, prices and measured training rates bundled with gpuwise",
@@ -56,7 +63,7 @@ def _table(path: Path, columns: Sequence[Row], licences: Mapping[str, str], buil
 
 
 def _document(path: Path, built: str) -> dict[str, object]:
-    return _described(path, path.stem, built) | {"format": "toml"}
+    return _described(path, path.stem, built) | {"format": path.suffix[1:]}
 
 
 def _described(path: Path, title: str, built: str) -> dict[str, object]:

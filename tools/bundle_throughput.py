@@ -1,4 +1,4 @@
-"""throughput.csv: measured training rates of four public tables in one schema, each defect named in left_out.csv."""
+"""throughput.csv, inference.csv, counts.csv: measured rates of four public tables, each defect named in left_out.csv."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ COLUMNS = (
 )  # fmt: skip
 KEY = ("workload", "accelerator", "accelerators", "precision", "batch_per_accelerator", "software", "memory_format",
        "link", "source")  # fmt: skip
-COUNT_COLUMNS = ("workload", "gmacs", "activations_m", "parameters_m", "source")
+INFERENCE_COLUMNS = (
+    "workload", "family", "accelerator", "precision", "batch_per_accelerator", "samples_per_s", "software",
+    "memory_format", "compiled", "source",
+)  # fmt: skip
+INFERENCE_KEY = ("workload", "accelerator", "precision", "software", "memory_format", "compiled")
+COUNT_COLUMNS = ("workload", "gmacs", "activations_m", "parameters_m", "stored_m", "operations", "launches",
+                 "depthwise_gmacs", "source")  # fmt: skip
 MAX_EFFICIENCY = 1.05
 UNUSABLE = {
     "ncf_timing": "epochs of one to five steps; readings up to 50 times too large",
@@ -51,13 +57,15 @@ MIXERS = ("gmixer", "gmlp", "resmlp", "mixer")
 RECURRENT = ("sequencer",)
 
 
-def build(source: Path) -> tuple[list[Row], list[Row], list[Row]]:
-    """The rows of throughput.csv, those of workloads.csv (counts), and what was left out."""
+def build(source: Path) -> tuple[list[Row], list[Row], list[Row], list[Row]]:
+    """The rows of throughput.csv, of inference.csv, of counts.csv, and what was left out."""
     folder = source / "benchmarks"
     left_out: list[Row] = []
     rows = [*_lambda(folder, left_out), *_timm(folder, left_out), *_torchvision(folder), *_profet(folder)]
     rows = [r for r in rows if _known(r, left_out)]
-    return _linear_at_most(_collapsed(rows), left_out), _counts(folder, rows), left_out
+    answers = list(_inference(folder, left_out))
+    kept = _linear_at_most(_collapsed(rows), left_out)
+    return kept, answers, _counts(folder, [*rows, *answers]), left_out
 
 
 def _left(key: str, rule: str, reason: str) -> Row:
@@ -114,10 +122,8 @@ def _arithmetic(old: Row) -> str:
 
 
 def _timm(folder: Path, left_out: list[Row]) -> Iterable[Row]:
-    inference = 0
     for old in read(folder / "timm_throughput.csv"):
         if old["mode"] != "train":
-            inference += 1
             continue
         yield {
             "workload": _sized(old["model"], old["image_size"]),
@@ -137,7 +143,34 @@ def _timm(folder: Path, left_out: list[Row]) -> Iterable[Row]:
             "host": "",
             "key": f"timm/{old['model']}/{old['image_size']}/{old['memory_format']}",
         }
-    left_out.append(_left("timm/mode=infer", "inference", f"{inference} rows are inference and not training"))
+
+
+INFERENCE_DEVICES = {
+    "RTX 3090": "rtx-3090", "RTX 4090": "rtx-4090", "RTX 5090": "rtx-5090", "RTX PRO 6000 Max-Q": "rtx-pro-6000-maxq",
+}  # fmt: skip
+
+
+def _inference(folder: Path, left_out: list[Row]) -> Iterable[Row]:
+    """Images/s of forward passes on one GPU; the source's rows of CPUs are at batch 1 and tell nothing of GPUs."""
+    cpu = 0
+    for old in read(folder / "timm_throughput.csv"):
+        if old["mode"] == "infer" and old["device"] not in INFERENCE_DEVICES:
+            cpu += 1
+        elif old["mode"] == "infer":
+            yield {
+                "workload": _sized(old["model"], old["image_size"]),
+                "family": family(old["model"]),
+                "accelerator": INFERENCE_DEVICES[old["device"]],
+                "precision": old["precision"],
+                "batch_per_accelerator": number(old["batch_size"]),
+                "samples_per_s": old["samples_per_s"],
+                "software": f"timm-torch-{'.'.join(old['torch_version'].split('.')[:2])}",
+                "memory_format": old["memory_format"],
+                "compiled": "yes" if old["compiled"] == "yes" else "",
+                "source": "timm",
+            }
+    reason = f"{cpu} rows are inference on a CPU at batch 1, which says nothing of a GPU"
+    left_out.append(_left("timm/mode=infer/device=CPU", "cpu_inference", reason))
 
 
 def _torchvision(folder: Path) -> Iterable[Row]:
@@ -249,11 +282,15 @@ def _linear_at_most(rows: Sequence[Row], left_out: list[Row]) -> list[Row]:
 
 
 def _counts(folder: Path, rows: Sequence[Row]) -> list[Row]:
-    """Multiply-accumulates, activations and parameters of the measured models that timm's table counts."""
+    """What one sample of the measured models costs: as timm's table counts it, and what our own counter adds."""
     wanted = {r["workload"] for r in rows}
+    ours = {r["workload"]: r for r in fact("counts") if r["workload"] in wanted}
     counts: dict[str, Row] = {}
     for old in read(folder / "timm_throughput.csv"):
         name = _sized(old["model"], old["image_size"])
         if old["gmacs"] and name in wanted:
             counts[name] = {c: old.get(c, "") for c in COUNT_COLUMNS} | {"workload": name, "source": "timm"}
+    for name, row in ours.items():
+        known = {c: v for c, v in counts.get(name, {}).items() if v}
+        counts[name] = {c: row.get(c, "") for c in COUNT_COLUMNS} | known
     return list(counts.values())

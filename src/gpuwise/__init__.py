@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpuwise import api
     from gpuwise.request import (
+        AccuracyRequest,
         CeilingsRequest,
         CheckRequest,
         DataRequest,
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "CeilingsRequest", "CheckRequest", "DataRequest", "DescribeRequest", "ExplainRequest", "MeasureRequest",
-    "RankRequest", "RunsRequest", "api",
+    "AccuracyRequest", "CeilingsRequest", "CheckRequest", "DataRequest", "DescribeRequest", "ExplainRequest",
+    "MeasureRequest", "RankRequest", "RunsRequest", "api",
 ]  # fmt: skip
 
 

@@ -28,7 +28,13 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         "workload", "accelerator", "accelerators", "precision", "batch_per_accelerator", "software", "memory_format",
         "link", "source",
     ),
+    "memory": (
+        "workload", "accelerator", "accelerators", "precision", "batch_per_accelerator", "software", "source",
+    ),
+    "profiles": ("workload", "accelerator", "image_size", "batch_per_accelerator"),
     "counts": ("workload",),
+    "epochs": ("task", "global_batch"),
+    "cpu_architectures": ("provider", "instance", "accelerator"),
     "spot": ("provider", "zone", "accelerator", "accelerators", "nodes", "observed"),
     "fx": ("code", "observed"),
     "regions": ("provider", "region"),
@@ -47,11 +53,16 @@ CHOICES: Mapping[tuple[str, str], frozenset[str]] = {
     ),
     ("offers", "tax"): frozenset({"net", "gross", "unknown"}),
     ("throughput", "precision"): frozenset(get_args(Precision)),
+    ("memory", "precision"): frozenset(get_args(Precision)),
+    ("profiles", "precision"): frozenset(get_args(Precision)),
 }
 NUMBER_ENDINGS = ("_gib", "_s", "_tflops", "_w", "_usd", "_per_hour", "_h", "_fraction", "_per_unit", "_m")
 NUMBER_NAMES = frozenset(
-    {"accelerators", "batch_per_accelerator", "gmacs", "hosts", "nodes", "price", "upfront", "vcpus"}
-)
+    (
+        "accelerators", "batch_per_accelerator", "global_batch", "gmacs", "hosts", "nodes", "price", "runs",
+        "samples_to_target", "upfront", "vcpus",
+    )
+)  # fmt: skip
 DATE_NAMES = frozenset({"observed", "withdrawn", "launched", "retrieved"})
 
 USUAL_LOW, USUAL_HIGH = 1 / 20, 8.0
@@ -154,7 +165,7 @@ def accelerator_known(tables: Tables, today: date) -> Iterator[Finding]:
             message = Message("the source does not say how many accelerators there are")
             yield _finding("offers", row["id"], "accelerator_known", message)
     known = {row["id"] for row in tables.get("accelerators", ())}
-    for table in ("offers", "throughput", "spot"):
+    for table in ("offers", "throughput", "memory", "profiles", "spot"):
         for row in tables.get(table, ()):
             for card in row["accelerator"].split("|"):
                 if card not in known:

@@ -14,6 +14,8 @@ from typing import Literal
 
 from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate, Interval
+from gpuwise.memory import MemoryFit, MemoryReading
+from gpuwise.stopping import EarlyStop, Stop
 from gpuwise.units import (
     HOURS_PER_MONTH,
     Fraction,
@@ -78,13 +80,15 @@ class Platform:
     """What a job runs on: performance belongs to it, not to the accelerator alone.
 
     variants: the accelerators it may be; more than one where the offer does not say which (predicted as a range).
-    per_node: accelerators in one machine. link: NVLink, PCIe or None if unknown.
+    per_node: accelerators in one machine. link: NVLink, PCIe or None if unknown. mixed: all variants are in the one
+    machine, one accelerator each or more, and the slowest sets the pace.
     """
 
     variants: tuple[Accelerator, ...]
     per_node: int = 1
     nodes: int = 1
     link: str | None = None
+    mixed: bool = False
 
     @property
     def accelerators(self) -> int:
@@ -92,22 +96,31 @@ class Platform:
 
     @property
     def name(self) -> str:
-        return "/".join(a.id for a in self.variants)
+        """The ids, joined by "/" where it is one of them, by "+" where all are in it."""
+        return ("+" if self.mixed else "/").join(a.id for a in self.variants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A training job, described by counts that hold on any machine.
+    """A job, in training unless `mode` says otherwise, described by counts that hold on any machine.
 
     gmacs: 10^9 multiply-accumulates of one forward pass of one sample. activations_m: 10^6 activation elements one
     sample's forward pass writes. stored_m: 10^6 elements one sample keeps for the backward pass (None: not counted,
     taken as 2 × activations_m). operations: convolutions, matrix products and attentions of one forward pass (None: not
-    counted). peak_memory_gib, decode_s: as the person's own run had them, see `Measurement`. parameters_m: 10^6.
-    gradient bytes = 4 × parameters. state_bytes_per_parameter: weights, gradients and optimizer states together.
-    samples: what an epoch holds (images, sequences).
-    measured_as: names under which measured tables know this very model; nearest: the measured workload whose ratios
-    between devices stand in for it. assumed: fields that are assumptions (name -> why); overridden ones leave it.
-    accuracy_fraction: reached after the stated epochs, None with a reason.
+    counted). launches: kernels of a forward and backward pass of a batch, about; depthwise_gmacs: 10^9 of the
+    multiply-accumulates that are in depthwise convolutions. mode: train, or infer (forward passes only).
+    peak_memory_gib, decode_s: as the person's own run had them, see `Measurement`. parameters_m: 10^6. gradient bytes =
+    4 × parameters. state_bytes_per_parameter: weights, gradients and optimizer states together. samples: what an epoch
+    holds (images, sequences). measured_as: names under which measured tables know this very model. assumed: fields
+    that are assumptions (name -> why); overridden ones leave it.
+    accuracy_fraction: reached after the stated epochs, None with a reason. storage_per_s: samples/s that the store of
+    the data gives the whole job, where it is known and goes with the job (a network store).
+    cpu_architecture: x86_64 or arm64, if the program was built for one.
+    target_fraction: accuracy that ends the training; early_stop: rule that does; task: the job's name in epochs.csv;
+    reached_epochs, failed_runs: epochs that earlier runs took to the same end, and how many of them never came there.
+    stop: what these say of the epochs, None where the number is known; `epochs` is then the median.
+    undecided: of samples and epochs, those that nobody stated: the job has no length, and no total may be shown.
+    memory: what the person's own runs allocated, at any batch; `peak_memory_gib` is of this batch alone.
     """
 
     name: str
@@ -123,14 +136,26 @@ class Workload:
     precision: Precision
     samples: int
     epochs: float
+    mode: Literal["train", "infer"] = "train"
     stored_m: float | None = None
     operations: int | None = None
+    launches: float | None = None
+    depthwise_gmacs: float | None = None
     peak_memory_gib: Gib | None = None
     decode_s: Seconds | None = None
+    memory: tuple[MemoryReading, ...] = ()
     memory_format: Literal["nchw", "nhwc"] | None = None
     measured_as: tuple[str, ...] = ()
-    nearest: tuple[str, ...] = ()
     accuracy_fraction: Fraction | None = None
+    storage_per_s: float | None = None
+    cpu_architecture: str | None = None
+    task: str | None = None
+    target_fraction: Fraction | None = None
+    early_stop: EarlyStop | None = None
+    reached_epochs: tuple[float, ...] = ()
+    failed_runs: int = 0
+    stop: Stop | None = None
+    undecided: tuple[str, ...] = ()
     assumed: Mapping[str, str] = field(default_factory=dict)
     source: Source
     reasons: Mapping[str, Message] = field(default_factory=dict)
@@ -167,7 +192,10 @@ Assumptions = Mapping[str, Assumption]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkResult:
-    """One measured throughput. precision: the arithmetic really used. samples_per_s: of all accelerators together."""
+    """One measured throughput. precision: the arithmetic really used. samples_per_s: of all accelerators together.
+
+    link: between the accelerators of one machine, None for one or if unknown. mode: train, or infer (forward passes).
+    """
 
     workload: str
     family: str
@@ -178,6 +206,9 @@ class BenchmarkResult:
     samples_per_s: float
     software: str | None = None
     memory_format: str | None = None
+    link: str | None = None
+    mode: Literal["train", "infer"] = "train"
+    compiled: bool = False
     observed: date | None = None
     source: Source
 
@@ -220,8 +251,9 @@ class Measurement:
 
     device: gpu or cpu; a CPU run gives counts and memory, never speed for a GPU. samples_per_s: steady state, of all
     accelerators together. peak_memory_gib: per device, what the framework allocated. decode_s: host work per sample, of
-    one core. epochs, samples: of the person's own data, None where it was trained on other data or stopped before its
-    time. gmacs to operations: counts of the model as in `Workload`.
+    one core. storage_per_s: samples/s of a network store that held the run back. curve_fraction: held-out accuracy
+    after each epoch. epochs, samples: of the person's own data, None where it was trained on other data or stopped
+    before its time. gmacs to operations: counts of the model as in `Workload`.
     """
 
     schema: int = 1
@@ -238,6 +270,8 @@ class Measurement:
     compiled: bool | None = None
     peak_memory_gib: Gib | None = None
     decode_s: Seconds | None = None
+    storage_per_s: float | None = None
+    curve_fraction: tuple[float, ...] = ()
     epochs: float | None = None
     samples: int | None = None
     family: str | None = None
@@ -327,6 +361,7 @@ class Prediction:
     method: Literal["measured", "ratio", "roofline"]
     evidence: tuple[Message, ...]
     advice: Message
+    memory: MemoryFit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +373,7 @@ class Refusal:
     accelerators: int
     rule: str
     reason: Message
+    memory: MemoryFit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,6 +413,8 @@ class Candidate:
 
     price_usd_per_hour: what the bill is made of: the offer's price after tax and agreements, None if unknown.
     time_s: preparation + run + interruptions. wait_s: until the machine starts. cost_usd: billed for this job alone.
+    usd_per_million_samples, usd_per_1000_steps: what its work costs there, where nobody said how long the job is
+    (`Workload.undecided`) and there are no totals.
     cost_share_usd: the job's share when the machine is busy for the hours per month given.
     break_even_hours_per_month: busy hours at which a monthly machine costs what the cheapest hourly offer does.
     p_cheapest: probability of being the cheapest of its workload, by the figure the ranking uses.
@@ -387,7 +425,7 @@ class Candidate:
     workload: str
     prediction: Prediction
     price_usd_per_hour: UsdPerHour | None = None
-    time_s: Estimate
+    time_s: Estimate | None
     wait_s: Estimate | None
     cost_usd: Estimate | None
     cost_share_usd: Estimate | None
@@ -395,6 +433,8 @@ class Candidate:
     on_frontier: bool
     p_cheapest: Fraction | None
     cost: Cost | None
+    usd_per_million_samples: Estimate | None = None
+    usd_per_1000_steps: Estimate | None = None
     quotes: Quotes | None = None
     marks: tuple[Message, ...] = ()
     reasons: Mapping[str, Message] = field(default_factory=dict)

@@ -41,11 +41,14 @@ SUFFIXES: Mapping[str, str] = {
     "_s": "s",
     "_h": "h",
     "_days": "days",
+    "_epochs": "epochs",
     "_years": "years",
     "_hours_per_month": "h a month",
     "_usd": "USD",
     "_usd_per_hour": "USD an hour",
     "_usd_per_month": "USD a month",
+    "_usd_per_million_samples": "USD for 10^6 samples",
+    "_usd_per_1000_steps": "USD for 1,000 steps of the optimizer",
     "_usd_per_kwh": "USD a kWh",
     "_usd_per_unit": "USD for one unit of the currency or resource beside it",
     "_gib": "GiB (2^30 bytes)",
@@ -70,7 +73,7 @@ SUFFIXES: Mapping[str, str] = {
 
 COUNTS = frozenset({
     "accelerators", "accumulation", "admits", "allowed", "at", "at_end", "batch", "batch_per_accelerator", "classes",
-    "correct", "count", "epochs", "funnel", "gmacs", "host", "image_size", "index", "input_size", "jobs",
+    "correct", "count", "epochs", "failed_runs", "funnel", "gmacs", "host", "image_size", "index", "input_size", "jobs",
     "learning_rate", "limit", "loss", "micro_batches", "nodes", "number", "operations", "p_cheapest", "patience",
     "per_node", "period", "prefetch", "processes", "pue", "rank", "recompiles", "samples", "schema", "seed", "sessions",
     "shown_every", "steps", "syncs", "threads", "tokens", "total_candidates", "total_offers", "validated",

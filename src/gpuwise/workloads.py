@@ -10,7 +10,9 @@ from dataclasses import fields, replace
 from typing import Any, get_args
 
 from gpuwise.errors import InvalidInput, Message, UnknownName
+from gpuwise.memory import MemoryReading
 from gpuwise.model import Measurement, Precision, Source, Workload
+from gpuwise.units import Gib
 
 FAMILIES = (
     "cnn", "cnn-detection", "transformer", "hybrid", "mlp", "conv1d", "recurrent", "speech", "recommendation",
@@ -22,11 +24,20 @@ OVERRIDES = {
     "samples": "samples",
     "precision": "precision",
     "accuracy": "accuracy_fraction",
+    "mode": "mode",
 }
 """What a person may state instead -> the field of `model.Workload`."""
 
-_OF_MEMORY = ("batch_per_accelerator", "precision")
+_OF_MEMORY = ("batch_per_accelerator", "precision", "mode")
 """A peak of memory holds for these alone."""
+DURATION = ("samples", "epochs")
+"""Fields that say how long a job is."""
+PLACEHOLDERS = {"samples": 1_000_000, "epochs": 1.0}
+UNDECIDED = {
+    "samples": "one million samples, to compare machines: give the size of your own epoch",
+    "epochs": "one pass: give your own number of epochs",
+}
+"""What stands there where nobody said it, and why."""
 TRAINING = frozenset(("epochs", "samples", "batch_per_accelerator"))
 """Fields on which the accuracy that is reached depends."""
 
@@ -43,6 +54,10 @@ def override(workload: Workload, **stated: Any) -> Workload:
         _check(field, value)
     if any(field in given and given[field] != getattr(workload, field) for field in _OF_MEMORY):
         given["peak_memory_gib"] = None
+    if given.get("mode") == "infer" and "epochs" not in given:
+        given["epochs"] = 1.0
+    if "epochs" in given:
+        given |= {"stop": None, "early_stop": None, "target_fraction": None}
     reasons = {name: why for name, why in workload.reasons.items() if name not in given}
     if given.keys() & TRAINING and workload.accuracy_fraction is not None and "accuracy_fraction" not in given:
         given["accuracy_fraction"] = None
@@ -51,6 +66,7 @@ def override(workload: Workload, **stated: Any) -> Workload:
         workload,
         **given,
         assumed={name: why for name, why in workload.assumed.items() if name not in given},
+        undecided=tuple(name for name in workload.undecided if name not in given),
         reasons=reasons,
     )
 
@@ -58,7 +74,8 @@ def override(workload: Workload, **stated: Any) -> Workload:
 def of_run(run: Measurement) -> Workload:
     """The job that a run measured, from the run's own counts. InvalidInput where it has none.
 
-    Without an epoch of the person's own it is one pass over a million samples, as for a counted model.
+    Where the run does not say how long the job is, that stays undecided: a million samples, in one pass, only compare
+    machines.
     """
     counts = ("gmacs", "activations_m", "parameters_m")
     missing = [name for name in counts if getattr(run, name) is None]
@@ -67,8 +84,7 @@ def of_run(run: Measurement) -> Workload:
             Message("The run of {name} has no {missing}.", name=run.workload, missing=", ".join(missing)),
             Message("Name the workload, or describe it in a TOML file: gpuwise describe MODULE:CALLABLE --toml FILE"),
         )
-    assumed = {"samples": "one million samples, to compare machines: give the size of your own epoch"} | {
-        "epochs": "one pass: give your own number of epochs",
+    assumed = UNDECIDED | {
         "state_bytes_per_parameter": "SGD with momentum or lighter in fp32",
     }
     job = Workload(
@@ -88,6 +104,7 @@ def of_run(run: Measurement) -> Workload:
         memory_format=run.memory_format if run.memory_format in ("nchw", "nhwc") else None,  # type: ignore[arg-type]
         samples=1_000_000,
         epochs=1.0,
+        undecided=DURATION,
         assumed=assumed,
         source=Source(kind="measured", ref="your own run"),
         reasons={"accuracy_fraction": Message("the run does not state one for this length of training")},
@@ -97,19 +114,44 @@ def of_run(run: Measurement) -> Workload:
 
 def as_measured(workload: Workload, run: Measurement) -> Workload:
     """The workload with what the person's own run of it says: epochs and samples where they were only assumed, memory
-    at the same batch and precision, and the host's work for a sample. Its speed is evidence, not part of the job."""
+    at the same batch and precision, the host's work for a sample and what a network store gives. Its speed is evidence,
+    not part of the job."""
     given: dict[str, Any] = {
         name: getattr(run, name)
         for name in ("epochs", "samples")
         if name in workload.assumed and getattr(run, name) is not None
     }
     alike = (run.batch_per_accelerator, run.precision) == (workload.batch_per_accelerator, workload.precision)
+    if run.peak_memory_gib is not None:
+        given["memory"] = (*workload.memory, _memory(run, run.peak_memory_gib))
     if alike and run.peak_memory_gib is not None:
         given["peak_memory_gib"] = run.peak_memory_gib
-    if run.decode_s:
-        given["decode_s"] = run.decode_s
+    given |= {name: value for name in ("decode_s", "storage_per_s") if (value := getattr(run, name))}
+    if workload.source.kind in ("quoted", "measured") and (built_for := _architecture(run)):
+        given["cpu_architecture"] = built_for
     assumed = {name: why for name, why in workload.assumed.items() if name not in given}
-    return replace(workload, **given, assumed=assumed)
+    undecided = tuple(name for name in workload.undecided if name not in given)
+    return replace(workload, **given, assumed=assumed, undecided=undecided)
+
+
+def _memory(run: Measurement, allocated_gib: Gib) -> MemoryReading:
+    return MemoryReading(
+        batch_per_accelerator=run.batch_per_accelerator,
+        precision=run.precision,
+        used_gib=allocated_gib,
+        accelerator=run.accelerator,
+        accelerators=run.accelerators,
+    )
+
+
+ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
+"""As operating systems and container images write it -> as it is called here."""
+
+
+def _architecture(run: Measurement) -> str | None:
+    """Of the machine on which a program of the person's own ran; reference training runs on any."""
+    told = run.machine.get("system", "").casefold().split()
+    return next((ARCHITECTURES[word] for word in told if word in ARCHITECTURES), None)
 
 
 def _workload(name: str, table: Mapping[str, Any]) -> Workload:
@@ -137,6 +179,9 @@ def _check(field: str, value: Any) -> None:
                 Message("precision “{value}” is not known", value=value),
                 Message("Choose one of {names}.", names=", ".join(get_args(Precision))),
             )
+    elif field == "mode":
+        if value not in ("train", "infer"):
+            raise UnknownName(Message("mode “{value}” is not known", value=value), Message("Choose train or infer."))
     elif field == "accuracy_fraction":
         if not 0 < value <= 1:
             raise InvalidInput(

@@ -22,7 +22,8 @@ BUILT = date(2026, 11, 30)
 FOLDER = Path(gpuwise.__file__).parent / "data"
 ROOT = Path(__file__).parents[2]
 COLLECTED = ROOT.parent / "shared" / "data"
-MAX_BYTES = 3 * 1024 * 1024
+MAX_BYTES = 6 * 1024 * 1024
+PLAIN = (".csv", ".json", ".toml")
 
 Rows = list[dict[str, str]]
 Tables = dict[str, Rows]
@@ -58,7 +59,8 @@ def test_the_files_are_those_that_the_data_package_describes(package: dict[str, 
 
 def test_the_data_package_lists_each_file_with_columns_and_rows(package: dict[str, object], tables: Tables) -> None:
     resources = {r["path"]: r for r in package["resources"]}  # type: ignore[attr-defined]
-    assert resources.keys() == {p.name for p in FOLDER.iterdir() if p.suffix in (".csv", ".toml")}
+    described = {p.name for p in FOLDER.iterdir() if p.suffix in (".csv", ".toml", ".json")} - {"datapackage.json"}
+    assert resources.keys() == described
     for name, rows in tables.items():
         resource = resources[f"{name}.csv"]
         assert resource["rows"] == len(rows)
@@ -70,7 +72,8 @@ def test_the_data_package_lists_each_file_with_columns_and_rows(package: dict[st
 def test_the_bundle_is_small_and_plain_text() -> None:
     contents = {p.name: p.read_bytes() for p in FOLDER.iterdir() if p.is_file()}
     assert sum(map(len, contents.values())) < MAX_BYTES
-    for name, content in contents.items():
+    assert [name for name in contents if not name.endswith((*PLAIN, ".py"))] == ["predictor.npz"]
+    for name, content in ((n, c) for n, c in contents.items() if n != "predictor.npz"):
         assert b"\r" not in content, name
         assert content.decode("utf-8").endswith("\n"), name
 

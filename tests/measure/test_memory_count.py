@@ -12,7 +12,7 @@ pytest.importorskip("torchvision", reason="counting needs torchvision: pip insta
 
 import torch
 import torchvision
-from benchmarks.memory_counts import Case, allocated_mb, case, counted_mb, tracked_mb
+from benchmarks.memory_counts import Case, allocated_mb, case, counted_mb, encoder, tracked_mb
 from torch import nn
 
 from gpuwise import api
@@ -24,12 +24,31 @@ from gpuwise.workloads import override
 MB = 2**30 / 1e6
 """Megabytes (10^6 bytes) of a gibibyte."""
 
-SMALL = (case("resnet18", 4, 96), case("squeezenet1_1", 8, 96, "adam"), case("shufflenet_v2_x0_5", 8, 64, "adamw"))
+
+def dilated() -> nn.Module:
+    """One convolution with gaps, as the head of DeepLab has: columns of the whole batch are much of its memory."""
+    return nn.Sequential(nn.Conv2d(3, 512, 3, padding=1), nn.Conv2d(512, 256, 3, padding=12, dilation=12))
+
+
+SMALL = (
+    case("resnet18", 4, 96),
+    case("squeezenet1_1", 8, 96, "adam"),
+    case("shufflenet_v2_x0_5", 8, 64, "adamw"),
+    Case("encoder", encoder, 4, 64, "adamw", text=True),
+    Case("dilated", dilated, 2, 32),
+)
 
 
 @pytest.mark.parametrize("small", SMALL, ids=[c.name for c in SMALL])
 def test_the_count_is_within_a_tenth_of_what_the_cpu_allocates(small: Case) -> None:
     assert counted_mb(small) == pytest.approx(allocated_mb(small), rel=0.1)
+
+
+def test_a_gpu_makes_no_columns_for_a_dilated_convolution() -> None:
+    on_cpu, on_gpu = (
+        memory.of_model(dilated(), torch.empty(2, 3, 32, 32), kernels=kernels).total_gib for kernels in ("cpu", "cuda")
+    )
+    assert on_cpu > 1.4 * on_gpu
 
 
 def test_the_count_is_what_torchs_own_tracker_says() -> None:

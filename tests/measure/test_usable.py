@@ -10,7 +10,7 @@ from tests.measure.records import gpu_record
 
 from gpuwise.estimate import Z80, Interval
 from gpuwise.measure.compare import BETWEEN_RUNS_LOG_SD
-from gpuwise.measure.record import Gauge, HostLoad, Limits, LoaderTimes, Record, Shift, Stages
+from gpuwise.measure.record import Epoch, Gauge, HostLoad, Limits, LoaderTimes, Record, Shift, Stages, Storage
 from gpuwise.measure.usable import device_speed, host_work, measurement
 
 BUSY = Stages(wait_s=0.001, forward_s=0.05, backward_s=0.1, optimizer_s=0.009)
@@ -201,3 +201,41 @@ def test_uc_022_a_run_that_spilled_to_the_host_gives_memory_and_no_speed() -> No
     spilled = gpu_record(devices=(replace(card, memory_gib=8.0),), device_loads=(replace(load, allocated_gib=13.0),))
     told, _why = measurement(spilled)
     assert (told.samples_per_s, told.peak_memory_gib) == (None, 13.0)
+
+
+# ---- what travels with the job ----
+
+
+def test_uc_016_what_a_network_store_gave_travels_to_every_offer_that_reads_from_it() -> None:
+    base = gpu_record()
+    store = Storage(filesystem="nfs4", network=True, read_mb_per_s=95.0)
+    pace = replace(base.pace, step_s=even_s(64 / 850), samples_per_s=even_s(850.0), samples_per_step=64.0)
+    run = gpu_record(
+        host=replace(base.host, storage=store),
+        setup=replace(base.setup, original_bytes=110e3),
+        pace=pace,
+        limits=Limits(device_per_s=even_s(3600.0)),
+    )
+    told, _why = measurement(run)
+    assert told is not None
+    assert told.storage_per_s == pytest.approx(95e6 / 110e3)
+    local, _why = measurement(replace(run, host=replace(run.host, storage=replace(store, network=False))))
+    assert local is not None
+    assert local.storage_per_s is None
+
+
+def even_s(value: float) -> Interval:
+    return Interval(value=value, low=value * 0.99, high=value * 1.01)
+
+
+def test_the_learning_curve_of_ones_own_data_is_told_from_its_first_epoch_on() -> None:
+    epochs = tuple(Epoch(number=n, loss=1.0, samples=10, train_s=1.0, accuracy_fraction=n / 10) for n in (1, 2, 3))
+    told, _why = measurement(gpu_record(epochs=epochs))
+    assert told is not None
+    assert told.curve_fraction == (0.1, 0.2, 0.3)
+    resumed, _why = measurement(gpu_record(epochs=epochs[1:]))
+    assert resumed is not None
+    assert resumed.curve_fraction == ()
+    made, _why = measurement(gpu_record(epochs=epochs), own_data=False)
+    assert made is not None
+    assert made.curve_fraction == ()

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 
-from gpuwise.model import Accelerator, Assumption, BenchmarkResult, Platform, Source, Workload
+import numpy as np
+
+from gpuwise.model import Accelerator, Assumption, BenchmarkResult, Measurement, Platform, Source, Workload
 from gpuwise.predict import Evidence, Work
+from gpuwise.predict.answer import Model
+from gpuwise.predict.features import Basis
+from gpuwise.predict.fit import Design, basis, posterior, usable
+from gpuwise.predict.gp import START, Posterior
+from gpuwise.predict.reference import REFERENCE
+from gpuwise.predict.roofline import work_of
+from gpuwise.predict.rows import readings
+from gpuwise.predict.setting import Reading, Setting
 
 ASSUMPTIONS = {
     name: Assumption(name=name, value=value, low=None, high=None, unit="1", source="test")
@@ -69,7 +81,6 @@ JOB = Workload(
     precision="amp",
     samples=1000,
     epochs=1.0,
-    nearest=("resnet50",),
     source=Source(kind="assumed", ref="test"),
 )
 
@@ -90,8 +101,38 @@ def row(workload: str, card: str, rate: float, **changes: object) -> BenchmarkRe
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-def evidence(*rows: BenchmarkResult, counts: dict[str, Work] | None = None, **more: object) -> Evidence:
-    return Evidence.of(rows, CARDS, counts or {}, **more)  # type: ignore[arg-type]
+COUNTS = {"job": work_of(JOB)}
+
+
+@cache
+def shared_basis() -> Basis:
+    """Smooth functions over the cards here and the counted networks of the benchmark."""
+    some = CARDS["middle"]
+    networks = [
+        Setting(workload=name, family="cnn", accelerator=some, precision="amp", batch=64, work=work)
+        for name, work in (*REFERENCE.items(), *COUNTS.items())
+    ]
+    return basis(CARDS.values(), networks)
+
+
+def fitted(rows: Iterable[Reading]) -> Model:
+    """The model that has seen these rows and nothing else; its scales are those from which a fit starts."""
+    seen = usable(rows)
+    if seen:
+        return Model(posterior=posterior(Design.of(seen, shared_basis()), START), factors={})
+    nothing: frozenset[str] = frozenset()
+    prior = Posterior(
+        scales=START, basis=shared_basis(), starts={}, block=(), mean=np.zeros(0), covariance=np.zeros((0, 0)),
+        workloads=nothing, answering=nothing, cards=nothing, architectures=nothing, families=nothing,
+    )  # fmt: skip
+    return Model(posterior=prior, factors={})
+
+
+def evidence(
+    *rows: BenchmarkResult, counts: Mapping[str, Work] = COUNTS, measurements: Iterable[Measurement] = ()
+) -> Evidence:
+    """These rows, a model fitted on exactly them, and a person's own runs."""
+    return Evidence.of(rows, CARDS, fitted(readings(rows, CARDS, counts)), measurements)
 
 
 def on(*cards: str, n: int = 1, nodes: int = 1, link: str | None = None) -> Platform:

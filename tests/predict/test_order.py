@@ -9,7 +9,7 @@ from gpuwise.predict import Evidence, predictor
 from gpuwise.store import package
 
 CARDS, WORKLOADS = package.accelerators(), package.workloads()
-ANSWER = predictor(Evidence.of(package.throughput(), CARDS, package.counts()), package.assumptions())
+ANSWER = predictor(Evidence.of(package.throughput(), CARDS, package.model()), package.assumptions())
 
 AT_LEAST = [  # card, other card, least ratio of their rates
     ("b200", "h200-sxm", 1.0),

@@ -40,10 +40,11 @@ def words(prediction: Prediction) -> str:
     return " | ".join(str(line) for line in prediction.evidence)
 
 
-def test_a_persons_own_run_beats_the_table() -> None:
+def test_a_persons_own_run_counts_more_than_the_table() -> None:
     known = evidence(row("job", "middle", 280.0), measurements=(run(),))
     answer = asked(on("middle"), known)
-    assert answer.throughput_per_s.value == pytest.approx(320.0)
+    assert answer.method == "measured"
+    assert answer.throughput_per_s.value == pytest.approx(320.0, rel=0.03)
     assert "your own run" in words(answer)
     assert "your own run" in str(answer.advice)
 
@@ -51,7 +52,7 @@ def test_a_persons_own_run_beats_the_table() -> None:
 def test_the_interval_of_an_own_run_is_part_of_the_budget() -> None:
     loose = run(samples_per_s=Interval(value=320.0, low=200.0, high=512.0))
     tight, wide = (asked(on("middle"), evidence(measurements=(r,))).throughput_per_s.log_sd for r in (run(), loose))
-    assert wide > 5 * tight
+    assert wide > 2 * tight
 
 
 def test_a_run_on_a_cpu_says_nothing_about_the_speed_of_a_gpu() -> None:
@@ -61,10 +62,12 @@ def test_a_run_on_a_cpu_says_nothing_about_the_speed_of_a_gpu() -> None:
 
 def test_a_run_on_four_cards_is_the_answer_for_four_and_tells_about_one() -> None:
     known = evidence(measurements=(run(accelerators=4, samples_per_s=Interval(value=1200.0, low=1190.0, high=1210.0)),))
-    four, one = asked(on("middle", n=4), known), asked(on("middle"), known)
-    assert (four.method, four.throughput_per_s.value) == ("measured", pytest.approx(1200.0))
-    assert one.throughput_per_s.value == pytest.approx(300.0)
-    assert one.throughput_per_s.log_sd > four.throughput_per_s.log_sd
+    eight, four, one = (asked(on("middle", n=n), known) for n in (8, 4, 1))
+    assert (four.method, four.throughput_per_s.value) == ("measured", pytest.approx(1200.0, rel=0.03))
+    assert one.throughput_per_s.value == pytest.approx(300.0, rel=0.03)
+    assert 1800 < eight.throughput_per_s.value < 2 * four.throughput_per_s.value
+    assert eight.throughput_per_s.log_sd > four.throughput_per_s.log_sd
+    assert "your own run had 4 of MIDDLE" in words(four)
 
 
 # ---- the job as it was run ----
@@ -75,8 +78,11 @@ ASSUMED = replace(JOB, memory_format="nchw", assumed={"batch_per_accelerator": "
 def test_a_run_says_in_which_memory_format_and_at_which_batch_the_job_runs() -> None:
     known = evidence(measurements=(run(memory_format="nhwc", batch_per_accelerator=128, compiled=True),))
     answer = asked(on("middle"), known, ASSUMED)
-    assert answer.throughput_per_s.value == pytest.approx(320.0)
-    assert not {"memory format differs", "batch differs"} & dict(answer.throughput_per_s.spread).keys()
+    assert answer.throughput_per_s.value == pytest.approx(320.0, rel=0.03)
+    assert (
+        answer.throughput_per_s.log_sd
+        < 1.1 * asked(on("middle"), evidence(measurements=(run(),))).throughput_per_s.log_sd
+    )
     for note in ("memory format nhwc", "batch 128", "a compiled model"):
         assert f"predicted for {note}, as in your own run" in words(answer)
 
@@ -85,13 +91,16 @@ def test_on_other_cards_the_job_is_predicted_as_it_was_run() -> None:
     known = evidence(measurements=(run(batch_per_accelerator=128),))
     answer = asked(on("large"), known, ASSUMED)
     assert "batch 128, as in your own run" in words(answer)
-    assert "at batch" not in words(answer)
+    at_64 = asked(on("large"), known, replace(ASSUMED, assumed={}))
+    assert answer.throughput_per_s.log_sd < at_64.throughput_per_s.log_sd
 
 
 def test_a_batch_that_the_person_states_stays() -> None:
-    stated = replace(ASSUMED, assumed={})
-    answer = asked(on("middle"), evidence(measurements=(run(batch_per_accelerator=128),)), stated)
-    assert "at batch 64 instead of 128" in words(answer)
+    known = evidence(measurements=(run(batch_per_accelerator=128, memory_format="nchw"),))
+    stated, as_run = asked(on("middle"), known, replace(ASSUMED, assumed={})), asked(on("middle"), known, ASSUMED)
+    assert "as in your own run" not in words(stated)
+    assert "(amp, batch 128, nchw, torch-2.6.0; your own run)" in words(stated)
+    assert stated.throughput_per_s.log_sd > 1.1 * as_run.throughput_per_s.log_sd
 
 
 def test_the_newest_run_says_how_the_job_runs() -> None:
@@ -102,15 +111,16 @@ def test_the_newest_run_says_how_the_job_runs() -> None:
     assert "batch 256, as in your own run" in words(asked(on("middle"), evidence(measurements=runs), ASSUMED))
 
 
-def test_a_run_of_old_software_is_not_changed() -> None:
-    known = evidence(row("resnet50", "middle", 500.0), measurements=(run(software={"torch": "1.7"}),))
-    assert asked(on("middle"), known).throughput_per_s.value == pytest.approx(320.0)
+def test_a_run_of_old_software_is_less_certain_than_one_of_today() -> None:
+    old, new = (asked(on("middle"), evidence(measurements=(run(software={"torch": v}),))) for v in ("1.7", "2.6"))
+    assert old.throughput_per_s.value == pytest.approx(320.0, rel=0.06)
+    assert old.throughput_per_s.log_sd > 1.1 * new.throughput_per_s.log_sd
 
 
 # ---- never worse than without it ----
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.floats(1.001, 4), st.sampled_from([None, "nchw", "nhwc"]), st.floats(0.8, 1.25))
 def test_a_run_that_agrees_never_makes_the_interval_wider(spread: float, form: str | None, off: float) -> None:
     table = row("job", "middle", 300.0, memory_format="nchw")
@@ -123,19 +133,29 @@ def test_a_run_that_agrees_never_makes_the_interval_wider(spread: float, form: s
         assert within.throughput_per_s.log_sd <= without.log_sd * (1 + 1e-9)
 
 
-def test_a_run_less_exact_than_the_tables_is_named_and_they_answer() -> None:
-    loose = run(samples_per_s=Interval(value=320.0, low=200.0, high=512.0))
-    answer = asked(on("middle"), evidence(row("job", "middle", 300.0), measurements=(loose,)))
-    assert answer.throughput_per_s.value == pytest.approx(300.0)
-    assert "your own run agrees (320)" in words(answer)
+@settings(deadline=None, max_examples=40)
+@given(st.floats(150, 600), st.sampled_from(["small", "middle", "large"]))
+def test_a_narrow_run_on_the_very_card_is_followed_closely(rate: float, card: str) -> None:
+    mine = run(accelerator=card, samples_per_s=Interval(value=rate, low=0.99 * rate, high=1.01 * rate))
+    answer = asked(on(card), evidence(row("job", "middle", 300.0), measurements=(mine,)))
+    assert answer.throughput_per_s.value == pytest.approx(rate, rel=0.12)
 
 
-def test_a_run_that_no_table_agrees_with_stands_with_a_wider_interval() -> None:
+def test_a_run_less_exact_than_the_tables_moves_them_little() -> None:
+    loose = run(samples_per_s=Interval(value=400.0, low=250.0, high=640.0))
+    alone, both = (asked(on("middle"), evidence(row("job", "middle", 300.0), measurements=m)) for m in ((), (loose,)))
+    assert alone.throughput_per_s.value < both.throughput_per_s.value < 1.06 * alone.throughput_per_s.value
+    assert "400 samples/s of job measured on 1 × middle (amp, batch 64, torch-2.6.0; your own run)" in words(both)
+
+
+def test_a_run_that_no_table_agrees_with_is_followed_with_a_wider_interval() -> None:
     known = evidence(row("job", "middle", 150.0), measurements=(run(),))
     answer, alone = asked(on("middle"), known), asked(on("middle"), evidence(measurements=(run(),)))
-    assert answer.throughput_per_s.value == pytest.approx(320.0)
-    assert answer.throughput_per_s.log_sd > 2 * alone.throughput_per_s.log_sd
-    assert "from your own run 320, from published rows 150: they disagree" in words(answer)
+    assert answer.throughput_per_s.value == pytest.approx(320.0, rel=0.1)
+    assert answer.throughput_per_s.log_sd > alone.throughput_per_s.log_sd
+    assert "your runs and the published rows disagree" in words(answer)
+    assert "your run and published rows disagree" in dict(answer.throughput_per_s.spread)
+    assert "150 samples/s of job measured on 1 × middle" in words(answer)
 
 
 def test_the_example_of_the_manual_makes_no_answer_worse() -> None:
@@ -145,8 +165,8 @@ def test_the_example_of_the_manual_makes_no_answer_worse() -> None:
     interval = Interval(value=812.0, low=796.0, high=828.0)
     mine = run(workload="painter-heavy", accelerator="rtx-4090", memory_format="nhwc", samples_per_s=interval)
     platforms = [Platform(variants=(card,)) for card in cards.values()]
-    tables = Evidence.of(package.throughput(), cards, package.counts())
-    with_run = Evidence.of(package.throughput(), cards, package.counts(), measurements=(mine,))
+    tables = Evidence.of(package.throughput(), cards, package.model())
+    with_run = Evidence.of(package.throughput(), cards, package.model(), measurements=(mine,))
     pairs = zip(
         *(predict_many(heavy, platforms, known, package.assumptions()) for known in (tables, with_run)), strict=True
     )
@@ -155,8 +175,7 @@ def test_the_example_of_the_manual_makes_no_answer_worse() -> None:
             assert after.throughput_per_s.log_sd <= before.throughput_per_s.log_sd * 1.02, after
     there = predict(heavy, Platform(variants=(cards["rtx-4090"],)), with_run, package.assumptions())
     assert isinstance(there, Prediction)
-    assert there.throughput_per_s.value == pytest.approx(812.0)
-    assert there.throughput_per_s.interval().low > 760
+    assert there.throughput_per_s.value == pytest.approx(812.0, rel=0.05)
     assert "memory format nhwc, as in your own run" in words(there)
 
 
@@ -167,6 +186,5 @@ def test_a_run_of_ones_own_is_not_widened_for_how_one_trains() -> None:
     known = evidence(row("job", "middle", 300.0), row("job", "large", 620.0), measurements=(mine,))
     without = evidence(row("job", "middle", 300.0), row("job", "large", 620.0))
     seen, before = (asked(on("large"), e, job).throughput_per_s for e in (known, without))
-    assert {name for name, _ in seen.spread}.isdisjoint({"memory format differs"})
-    assert seen.value == pytest.approx(640.0)
+    assert seen.value == pytest.approx(640.0, rel=0.03)
     assert seen.log_sd <= before.log_sd

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.predict.scenes import CARDS, accelerator
 
 from gpuwise.predict.roofline import (
-    FITTED,
+    NOMINAL,
     Rates,
     Work,
     arithmetic,
@@ -44,7 +44,7 @@ FASTER = st.floats(1.01, 4)
 @given(WORKS, DEVICES, BATCHES, FASTER)
 def test_more_bandwidth_never_makes_a_job_slower(work: Work, on: Rates, batch: int, factor: float) -> None:
     wider = replace(on, bandwidth_gb_per_s=on.bandwidth_gb_per_s * factor)
-    assert seconds(work, wider, batch, FITTED) < seconds(work, on, batch, FITTED)
+    assert seconds(work, wider, batch, NOMINAL) < seconds(work, on, batch, NOMINAL)
 
 
 @settings(deadline=None)
@@ -54,13 +54,13 @@ def test_a_higher_peak_at_the_same_power_never_makes_a_job_slower(
 ) -> None:
     """The power stays, so each operation has less of it."""
     faster = replace(on, peak_tflops=on.peak_tflops * factor, w_per_tflops=on.w_per_tflops / factor)
-    assert seconds(work, faster, batch, FITTED) < seconds(work, on, batch, FITTED)
+    assert seconds(work, faster, batch, NOMINAL) < seconds(work, on, batch, NOMINAL)
 
 
 @settings(deadline=None)
 @given(WORKS, DEVICES, st.integers(1, 2048))
 def test_a_larger_batch_never_costs_more_a_sample(work: Work, on: Rates, batch: int) -> None:
-    assert seconds(work, on, 2 * batch, FITTED) < seconds(work, on, batch, FITTED)
+    assert seconds(work, on, 2 * batch, NOMINAL) < seconds(work, on, batch, NOMINAL)
 
 
 @settings(deadline=None)
@@ -72,16 +72,19 @@ def test_the_ideal_is_the_larger_of_arithmetic_and_traffic(work: Work, on: Rates
     assert ideal >= 2 * work.activations_m * 1e6 * (2 if on.half else 4) / (on.bandwidth_gb_per_s * 1e9)
 
 
-def test_only_fp32_vgg_beats_the_ideal_since_winograd_needs_fewer_multiplications() -> None:
-    """Dense peaks and two moves an activation bound every bundled row whose work is counted, two rows apart."""
+def test_only_in_fp32_does_a_network_beat_the_ideal_since_winograd_needs_fewer_multiplications() -> None:
+    """Dense peaks and two moves an activation bound every other bundled row whose work is counted."""
     cards, counts = package.accelerators(), package.counts()
-    beaten = set()
+    beaten, counted = set(), 0
     for result in package.throughput():
         card, work = cards[result.accelerator], counts.get(result.workload)
         on = rates(card, result.precision) if work else None  # type: ignore[arg-type]
-        if work and on and result.samples_per_s / result.accelerators > 1 / ideal_seconds(work, on):
-            beaten.add((result.workload.rstrip("_bn"), result.precision))
-    assert beaten <= {("vgg16", "fp32"), ("vgg19", "fp32")}
+        if work and on:
+            counted += 1
+            if result.samples_per_s / result.accelerators > 1 / ideal_seconds(work, on):
+                beaten.add((result.workload.partition("@")[0].rstrip("_bn0123456789"), result.precision))
+    assert counted > 1000
+    assert beaten == {("vgg", "fp32"), ("alexnet", "fp32")}
 
 
 ARITHMETIC = [

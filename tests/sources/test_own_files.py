@@ -23,7 +23,6 @@ from gpuwise.store.facts import Facts
 from gpuwise.workloads import FAMILIES
 
 TODAY = date(2026, 11, 30)
-MEASURED = ("resnet50", "bert_base_squad", "mine-too")
 
 WORKLOAD = """
 name = "mine"
@@ -83,7 +82,7 @@ Written = Callable[[str, str], Path]
 
 
 def test_a_workload_is_read_and_what_it_leaves_out_is_named_as_assumed(written: Written) -> None:
-    workload = file.workload(written("w.toml", WORKLOAD), MEASURED)
+    workload = file.workload(written("w.toml", WORKLOAD))
     assert (workload.name, workload.title, workload.total_samples) == ("mine", "mine", 3000)
     assert workload.source == Source(kind="quoted", ref="w.toml")
     assert set(workload.assumed) == {"state_bytes_per_parameter"}
@@ -92,9 +91,9 @@ def test_a_workload_is_read_and_what_it_leaves_out_is_named_as_assumed(written: 
 
 
 def test_a_workload_without_name_is_called_like_its_file(written: Written) -> None:
-    text = "[workload]\n" + WORKLOAD.replace('name = "mine"', "") + 'nearest = ["resnet50"]\naccuracy_fraction = 0.7\n'
-    workload = file.workload(written("night-watch.toml", text), MEASURED)
-    assert (workload.name, workload.nearest, workload.accuracy_fraction) == ("night-watch", ("resnet50",), 0.7)
+    text = "[workload]\n" + WORKLOAD.replace('name = "mine"', "") + 'measured_as = ["resnet50"]\naccuracy_fraction = 0.7\n'
+    workload = file.workload(written("night-watch.toml", text))
+    assert (workload.name, workload.measured_as, workload.accuracy_fraction) == ("night-watch", ("resnet50",), 0.7)
     assert workload.reasons == {}
 
 
@@ -102,7 +101,8 @@ def test_a_workload_without_name_is_called_like_its_file(written: Written) -> No
     ("old", "new", "message"),
     [
         ("samples", "smaples", r"w\.toml, line 9: smaples is not a key that is known here\. Did you mean samples\?"),
-        ("epochs = 3", "", "epochs is missing"),
+        ('precision = "amp"', "", "precision is missing"),
+        ("epochs = 3", "[early_stop]\nleast_epochs = 9\nmost_epochs = 5\npatience_epochs = 2", "can never be followed"),
         ("epochs = 3", "epochs = 0", r"line 10: epochs is 0: it has to be above 0"),
         ("samples = 1000", "samples = -5", "line 9: samples is -5"),
         ("samples = 1000", "samples = 10.5", "line 9: samples is not a whole number"),
@@ -113,12 +113,7 @@ def test_a_workload_without_name_is_called_like_its_file(written: Written) -> No
         ("epochs = 3", "epochs = 3\naccuracy_fraction = 76", "accuracy_fraction is 76: a share is at most 1"),
         ('family = "cnn"', 'family = "cnnn"', r'line 3: family is "cnnn", which nobody knows here\. Did you mean cnn'),
         ('family = "cnn"', 'family = "vision"', r"Use cnn, cnn-detection, transformer"),
-        (
-            "epochs = 3",
-            'epochs = 3\nnearest = ["resnet5000"]',
-            r'nearest\[1\] is "resnet5000".*Did you mean resnet50\?',
-        ),
-        ("epochs = 3", 'epochs = 3\nnearest = ["resnet50", "x"]', r'nearest\[2\] is "x", which.*3 are measured'),
+        ('precision = "amp"', 'precision = "amp"\nmode = "guess"', "mode is refused .*infer"),
         (
             "epochs = 3",
             'epochs = 3\ntitle = "\\u001b[31mred"',
@@ -132,7 +127,7 @@ def test_a_faulty_workload_is_one_error_with_line_key_and_rule(
     old: str, new: str, message: str, written: Written
 ) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        file.workload(written("w.toml", WORKLOAD.replace(old, new)), MEASURED)
+        file.workload(written("w.toml", WORKLOAD.replace(old, new)))
     assert caught.value.file == "w.toml"
 
 
@@ -142,10 +137,10 @@ def test_every_family_of_the_measured_and_the_built_in_workloads_is_known() -> N
     assert {workload.family for workload in package.workloads().values()} <= set(FAMILIES)
 
 
-def test_every_built_in_workload_names_measured_ones_as_nearest(written: Written) -> None:
+def test_every_built_in_workload_is_read_back_as_it_was_written(written: Written) -> None:
     for workload in package.workloads().values():
-        again = file.workload(written("w.toml", workload_toml(workload)), package.measured())
-        assert (again.nearest, again.family) == (workload.nearest, workload.family)
+        again = file.workload(written("w.toml", workload_toml(workload)))
+        assert (again.measured_as, again.family, again.launches) == (workload.measured_as, workload.family, workload.launches)
 
 
 def test_a_machine_is_read_with_its_card_as_an_id(written: Written, facts: Facts) -> None:

@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from gpuwise.api.jobs import describe, explain, rank
     from gpuwise.api.machine import ceilings, check
     from gpuwise.api.measuring import measure, runs
+    from gpuwise.api.trust import accuracy
 
-__all__ = ["ceilings", "check", "data", "describe", "explain", "measure", "rank", "runs"]
+__all__ = ["accuracy", "ceilings", "check", "data", "describe", "explain", "measure", "rank", "runs"]
 
 _MODULES = {
+    "accuracy": "gpuwise.api.trust",
     "ceilings": "gpuwise.api.machine",
     "check": "gpuwise.api.machine",
     "measure": "gpuwise.api.measuring",

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from gpuwise.api.world import World, as_offered, platforms, unknown, workload_of, workloads_of_runs
+from gpuwise.api.several import several_of
+from gpuwise.api.situations import situations
+from gpuwise.api.world import World, as_offered, own_runs, platforms, unknown, workload_of, workloads_of_runs
 from gpuwise.errors import InvalidInput, MeasurementFailed, Message, MissingEvidence
-from gpuwise.model import Candidate, Exclusion, Fx, Platform, Prediction, Ranking, Refusal, Workload
+from gpuwise.model import BenchmarkResult, Candidate, Exclusion, Fx, Platform, Prediction, Ranking, Refusal, Workload
+from gpuwise.predict.memory import Need, as_run, largest_batch, need, only_fitting, smallest
+from gpuwise.predict.nearest import nearest
+from gpuwise.predict.tested import Tested
 from gpuwise.rank import GpuFilter
 from gpuwise.rank import rank as rank_offers
+from gpuwise.rank.several import Several
 from gpuwise.request import DescribeRequest, ExplainRequest, JobFilters, RankRequest
 from gpuwise.store import package
 from gpuwise.units import Range
@@ -25,19 +32,23 @@ OFFERS_OF_A_GPU = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """The answer to `rank`. fx: the currency shown, None for USD. rejects: why rows of a person's files are refused."""
+    """The answer to `rank`. fx: the currency shown, None for USD. rejects: why rows of a person's files are refused.
+    tested: how wrong predictions were in tests of the same situation."""
 
     request: RankRequest
     ranking: Ranking
     fx: Fx | None
     rejects: tuple[Message, ...] = ()
+    tested: tuple[Tested, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
     """The answer to `explain`: predictions of the platforms asked about, and the offer with its bill or exclusion.
 
-    ranking: where a GPU was asked about, the cheapest offers with it.
+    ranking: where a GPU was asked about, the cheapest offers with it. instead: the cheapest offer with enough memory,
+    where that is in doubt. largest_batch: by platform, the largest batch per device that fits. several: 1, 2, 4, 8 and
+    as many as asked of the GPU. nearest: the measured rows that are nearest to the one platform asked about.
     """
 
     request: ExplainRequest
@@ -49,15 +60,20 @@ class Explained:
     ranking: Ranking | None
     warnings: tuple[Message, ...]
     fx: Fx | None
+    instead: Candidate | None = None
+    largest_batch: Mapping[str, int] = field(default_factory=dict)
+    several: tuple[Several, ...] = ()
+    nearest: tuple[BenchmarkResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """The answer to `describe`."""
+    """The answer to `describe`. need: of memory, on any device."""
 
     request: DescribeRequest
     as_of: date
     workload: Workload
+    need: Need | None = None
 
 
 def rank(request: RankRequest, *, today: date) -> Ranked:
@@ -65,6 +81,7 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
     named = [workload_of(name, request) for name in request.workloads]
     workloads = named or workloads_of_runs(request)
     _refuse_repeated([workload.name for workload in workloads])
+    _refuse_totals(request, workloads)
     world = World.of(request, workloads, today)
     ranking = rank_offers(world.offers, workloads, as_offered(request, world.offers), world.context)
     known = package.sources()
@@ -72,7 +89,13 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
     titles = {key: _title(known[key]) for key in used if key in known}
     notes = (*world.notes, *ranking.warnings)
     ranking = replace(ranking, warnings=notes, sources=titles)
-    return Ranked(request=request, ranking=ranking, fx=world.fx, rejects=world.offers.rejects)
+    return Ranked(
+        request=request,
+        ranking=ranking,
+        fx=world.fx,
+        rejects=world.offers.rejects,
+        tested=situations(ranking, own_runs(request), package.measured_cards(), package.accuracy().results),
+    )
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:
@@ -85,6 +108,18 @@ def _refuse_repeated(names: Sequence[str]) -> None:
         )
 
 
+def _refuse_totals(request: JobFilters, workloads: Sequence[Workload]) -> None:
+    """A limit of time or money has nothing to hold against where nobody said how long the job is."""
+    limits = {"--deadline": request.deadline_s, "--budget": request.budget_usd}
+    given = [name for name, value in limits.items() if value is not None]
+    endless = [workload.name for workload in workloads if workload.undecided]
+    if given and endless:
+        raise InvalidInput(
+            Message("{option}: nothing says how long {name} is.", option=given[0], name=endless[0]),
+            Message("Give its length: --samples and --epochs."),
+        )
+
+
 def _title(source: Mapping[str, str]) -> str:
     """What a source is called, and where it lies if that is an address."""
     place = source["url"]
@@ -94,6 +129,7 @@ def _title(source: Mapping[str, str]) -> str:
 def explain(request: ExplainRequest, *, today: date) -> Explained:
     """Why do you think so? Of an offer, of a GPU, or of the best offer. UnknownName for an id that no offer has."""
     workload = workload_of(request.workload, request)
+    _refuse_totals(request, [workload])
     world = World.of(request, [workload], today)
     if request.on is not None:
         return _of_gpu(request, world, workload, platforms(request.on))
@@ -113,13 +149,18 @@ def explain(request: ExplainRequest, *, today: date) -> Explained:
 
 
 def _of_gpu(request: ExplainRequest, world: World, workload: Workload, asked: Sequence[Platform]) -> Explained:
-    """The variants of a GPU, and the cheapest offers with so many of it."""
+    """The variants of a GPU, and the cheapest offers with so many of it; no offer is a machine of different ones."""
+    if asked[0].mixed:
+        return _explained(request, world, workload, answers=tuple(world.context.predict(workload, asked)))
     number, ids = float(asked[0].accelerators), frozenset(v.id for platform in asked for v in platform.variants)
     wish = GpuFilter(names=((ids, Range(low=number, high=number, kind="count")),))
     context = replace(world.context, gpu=wish)
     ranking = rank_offers(world.offers, [workload], _wanted(request, world, limit=OFFERS_OF_A_GPU), context)
     answers = tuple(context.predict(workload, asked))
-    return _explained(request, world, workload, answers=answers, ranking=ranking)
+    explained = _explained(request, world, workload, answers=answers, ranking=ranking)
+    if len(asked) > 1:
+        return explained
+    return replace(explained, several=several_of(_wanted(request, world), world, workload, asked[0]))
 
 
 def _left_out(request: ExplainRequest, world: World, workload: Workload, ranking: Ranking) -> Explained:
@@ -148,17 +189,49 @@ def _explained(
     exclusions: tuple[Exclusion, ...] = (),
     ranking: Ranking | None = None,
 ) -> Explained:
+    answers = answers or ((candidate.prediction,) if candidate else ())
     return Explained(
         request=request,
         as_of=world.context.as_of,
         workload=workload,
-        answers=answers or ((candidate.prediction,) if candidate else ()),
+        answers=answers,
         candidate=candidate,
         exclusions=exclusions,
         ranking=ranking,
         warnings=world.notes,
         fx=world.fx,
+        instead=_surely_fitting(request, world, workload, answers),
+        largest_batch={a.platform: _largest(workload, a) for a in answers},
+        nearest=_nearest(workload, answers),
     )
+
+
+def _nearest(workload: Workload, answers: Sequence[Prediction | Refusal]) -> tuple[BenchmarkResult, ...]:
+    """Bundled rows; none where several platforms are compared, or where the one is in doubt."""
+    known = package.accelerators()
+    if len(answers) != 1 or answers[0].platform not in known:
+        return ()
+    rows = package.inference() if workload.mode == "infer" else package.throughput()
+    found = nearest(workload, known[answers[0].platform], rows, known, package.counts())
+    return tuple(near.row for near in found)
+
+
+def _surely_fitting(
+    request: ExplainRequest, world: World, workload: Workload, answers: Sequence[Prediction | Refusal]
+) -> Candidate | None:
+    """The cheapest offer with enough memory, where one of the answers leaves that in doubt."""
+    if all(answer.memory is None or answer.memory.verdict == "fits" for answer in answers):
+        return None
+    context = replace(world.context, predict=only_fitting(world.context.predict))
+    found = rank_offers(world.offers, [workload], _wanted(request, world, limit=1), context).candidates
+    return found[0] if found else None
+
+
+def _largest(workload: Workload, answer: Prediction | Refusal) -> int:
+    known, assumptions = package.accelerators(), package.assumptions()
+    device = smallest((known[name] for name in re.split(r"[/+]", answer.platform)), assumptions)
+    several, published = answer.accelerators, package.memory()
+    return largest_batch(as_run(workload), device, assumptions, accelerators=several, published=published)
 
 
 def describe(request: DescribeRequest, *, today: date) -> Described:
@@ -178,7 +251,7 @@ def describe(request: DescribeRequest, *, today: date) -> Described:
     else:
         _refuse_counting(request)
         workload = workload_of(request.target, request)
-    return Described(request=request, as_of=today, workload=workload)
+    return Described(request=request, as_of=today, workload=workload, need=need(workload, published=package.memory()))
 
 
 def _with_peak(workload: Workload, request: DescribeRequest) -> Workload:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from importlib import import_module
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from gpuwise.api.ends import ended
 from gpuwise.catalogue import Catalogue, join
 from gpuwise.cost.annuity import owned_offers
 from gpuwise.cost.discounts import Discounts
@@ -17,12 +19,13 @@ from gpuwise.errors import InvalidInput, Message, UnknownName
 from gpuwise.model import Fx, Machine, Measurement, Platform, Workload
 from gpuwise.names import Index, resolve_request
 from gpuwise.plugins import source
-from gpuwise.predict import Evidence, Predictor, needed, predictor
+from gpuwise.predict import Evidence, needed, predictor
+from gpuwise.predict.memory import Predict, with_memory
 from gpuwise.rank import Context, GpuFilter, usual_prices
 from gpuwise.request import DescribeRequest, JobFilters, OfferFilters
 from gpuwise.sources.offered import nearest, spellings
 from gpuwise.store import package
-from gpuwise.workloads import as_measured, of_run, override
+from gpuwise.workloads import DURATION, as_measured, of_run, override
 
 R = TypeVar("R", bound=OfferFilters)
 MOST_REFUSED = 10
@@ -68,8 +71,14 @@ def _run_notes(runs: Sequence[Measurement], workloads: Sequence[Workload]) -> It
             if same:
                 both = Message("{one}, {other}", one=same[0], other=same[1]) if len(same) == 2 else same[0]
                 yield Message("{workload}: {what} as in your own run", workload=workload.name, what=both)
-        assumed = [name for name in ("samples", "epochs") if own_runs and name in workload.assumed]
-        if assumed:
+        if workload.undecided:
+            yield Message(
+                "{workload}: duration unknown, so no times or totals: nothing says its {what} (--samples, --epochs)",
+                workload=workload.name,
+                what=" and ".join(workload.undecided),
+            )
+        assumed = [name for name in DURATION if own_runs and name in workload.assumed]
+        if assumed and not workload.undecided:
             yield Message(
                 "{workload}: your run does not say how long the job is; assumed are {samples:,} samples × {epochs:g} "
                 "epochs: give --samples and --epochs",
@@ -77,7 +86,7 @@ def _run_notes(runs: Sequence[Measurement], workloads: Sequence[Workload]) -> It
                 samples=workload.samples,
                 epochs=workload.epochs,
             )
-    names = {name for workload in workloads for name in (workload.name, *workload.measured_as, *workload.nearest)}
+    names = {name for workload in workloads for name in (workload.name, *workload.measured_as)}
     for run in (run for run in runs if run.workload not in names):
         yield Message("the run measured {workload}, which is none of these jobs: it is not used", workload=run.workload)
 
@@ -124,6 +133,7 @@ def filter_context(request: OfferFilters, offers: Catalogue, today: date) -> tup
         gpu=gpu,
         discounts=agreed,
         usual_usd_per_hour=usual_prices(package.offers()),
+        hosts=package.hosts(),
     )
     return context, (*remarks, *notes)
 
@@ -225,7 +235,9 @@ def rate_notes(fx: Fx | None, as_of: date) -> tuple[Message, ...]:
 
 
 def platforms(text: str) -> list[Platform]:
-    """The platforms that `--on` names: one a variant."""
+    """The platforms that `--on` names: one a variant; with "+" between them, one machine that has them all."""
+    if _AND.search(text):
+        return [_mixed([platforms(part) for part in _AND.split(text)], text)]
     index = Index(package.accelerators().values())
     picked = resolve_request(index, text)
     if not picked.ids:
@@ -240,14 +252,29 @@ def platforms(text: str) -> list[Platform]:
     return [Platform(variants=(package.accelerators()[name],), per_node=count) for name in picked.ids]
 
 
-def _predictor(workloads: Sequence[Workload], measurements: Sequence[Measurement]) -> Predictor:
-    """Predictions from all that is measured about these workloads and their nearest kin."""
-    wanted = [needed(workload) for workload in workloads]
-    names = None if None in wanted else frozenset().union(*(w for w in wanted if w is not None))
-    evidence = Evidence.of(
-        package.throughput(names), package.accelerators(), package.counts(), measurements=measurements
-    )
-    return predictor(evidence, package.assumptions())
+_AND = re.compile(r"\s*\+\s*")
+
+
+def _mixed(named: Sequence[Sequence[Platform]], text: str) -> Platform:
+    """One machine with all that is named, each of them one GPU of which it is known which."""
+    doubtful = next((found for found in named if len(found) > 1), None)
+    if doubtful is not None:
+        names = ", ".join(platform.name.upper() for platform in doubtful)
+        raise InvalidInput(
+            Message("--on {text}: one of these names stands for several GPUs.", text=text),
+            Message("Write one of: {names}.", names=names),
+        )
+    parts = [found[0] for found in named]
+    variants = tuple(dict.fromkeys(part.variants[0] for part in parts))
+    return Platform(variants=variants, per_node=sum(p.per_node for p in parts), mixed=len(variants) > 1)
+
+
+def _predictor(workloads: Sequence[Workload], measurements: Sequence[Measurement]) -> Predict:
+    """Predictions from the shipped model and all that is measured about these workloads."""
+    names = frozenset().union(*(needed(workload) for workload in workloads))
+    rows = (*package.throughput(names), *package.inference(names))
+    evidence = Evidence.of(rows, package.accelerators(), package.model(), measurements=measurements)
+    return with_memory(predictor(evidence, package.assumptions()), package.assumptions(), package.memory())
 
 
 def workload_of(name: str, request: JobFilters | DescribeRequest) -> Workload:
@@ -256,15 +283,10 @@ def workload_of(name: str, request: JobFilters | DescribeRequest) -> Workload:
     if name in known:
         workload = known[name]
     elif Path(name).suffix.casefold() == ".toml" or Path(name).exists():
-        workload = own().workload(Path(name), _measured_names(request))
+        workload = own().workload(Path(name))
     else:
         raise unknown("workload", name, list(known))
-    return override(_as_measured(workload, request), **_stated(request))
-
-
-def _measured_names(request: JobFilters | DescribeRequest) -> Collection[str]:
-    """Workloads with a measured rate: of the bundle, and of the person's own runs."""
-    return {*package.measured(), *(run.workload for run in own_runs(request))}
+    return _ended(override(_as_measured(workload, request), **_stated(request)), request)
 
 
 def _as_measured(workload: Workload, request: JobFilters | DescribeRequest) -> Workload:
@@ -281,12 +303,23 @@ def workloads_of_runs(request: JobFilters) -> list[Workload]:
     for run in own_runs(request):
         named = known.get(run.workload)
         found[run.workload] = as_measured(named, run) if named else of_run(run)
-    return [override(workload, **_stated(request)) for workload in found.values()]
+    return [_ended(override(workload, **_stated(request)), request) for workload in found.values()]
+
+
+def _ended(workload: Workload, request: JobFilters | DescribeRequest) -> Workload:
+    """With what is known of the epochs until training ends, where they are not a number."""
+    wish = request if isinstance(request, JobFilters) else JobFilters(epochs=request.epochs)
+    runs = [run for run in own_runs(request) if run.workload in (workload.name, *workload.measured_as)]
+    return ended(workload, wish, runs, package.epochs())
 
 
 def _stated(request: JobFilters | DescribeRequest) -> dict[str, Any]:
     """What the person states of a job, instead of what the workload says."""
-    return {key: getattr(request, key) for key in ("batch", "epochs", "samples", "precision")}
+    return {
+        key: getattr(request, key)
+        for key in ("batch", "epochs", "samples", "precision", "mode")
+        if hasattr(request, key)
+    }
 
 
 _LOOK = {

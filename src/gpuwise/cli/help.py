@@ -25,6 +25,9 @@ QUESTIONS = {
     ),
     "runs": N_("What was measured? List the runs that were kept, show one again, or compare two."),
     "data": N_("What are the facts? List them, show one, check them, compare two days, or fetch today's."),
+    "accuracy": N_(
+        "May I trust you? How wrong predictions were on measured rows that were left out, or on a table of your own."
+    ),
 }
 """The docstrings of the request types, so that `gpuwise --help` need not import these; a test compares them."""
 
@@ -42,6 +45,7 @@ EXAMPLES = {
     "check": ("gpuwise check", "gpuwise check --out check.json"),
     "runs": ("gpuwise runs list", "gpuwise runs show 12", "gpuwise runs compare 11 12"),
     "data": ("gpuwise data show p2.xlarge", "gpuwise data list --by provider,gpu --csv"),
+    "accuracy": ("gpuwise accuracy", "gpuwise accuracy --against ours.csv --json"),
 }  # fmt: skip
 
 EXIT_CODES = {

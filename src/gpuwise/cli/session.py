@@ -27,7 +27,7 @@ class Answer(Protocol):
     def record(self) -> str: ...
 
 
-LONG = ("measure", "ceilings", "check")
+LONG = ("measure", "ceilings", "check", "accuracy")
 """Verbs that take more than a moment."""
 
 

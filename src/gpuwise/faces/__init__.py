@@ -11,6 +11,7 @@ from datetime import date
 from gpuwise.errors import Message
 from gpuwise.faces.answer import Answer
 from gpuwise.request import (
+    AccuracyRequest,
     CeilingsRequest,
     CheckRequest,
     DataRequest,
@@ -22,7 +23,8 @@ from gpuwise.request import (
 )
 
 __all__ = [
-    "Answer", "ceilings", "check", "data", "data_version", "describe", "explain", "measure", "rank", "runs", "usd_per",
+    "Answer", "accuracy", "ceilings", "check", "data", "data_version", "describe", "explain", "measure", "rank", "runs",
+    "usd_per",
 ]  # fmt: skip
 Tell = Callable[[Message], None]
 
@@ -85,6 +87,13 @@ def data(request: DataRequest, *, today: date) -> Answer:
     from gpuwise.faces import facts
 
     return facts.data(request, today)
+
+
+def accuracy(request: AccuracyRequest, *, today: date, tell: Tell = _silent) -> Answer:
+    """May I trust you?"""
+    from gpuwise.faces import trust
+
+    return trust.accuracy(request, today, tell)
 
 
 def data_version() -> str:

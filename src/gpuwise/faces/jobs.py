@@ -10,6 +10,7 @@ from gpuwise.api import jobs as api
 from gpuwise.faces.answer import NOTHING, Answer, document
 from gpuwise.locale import _, words
 from gpuwise.model import Refusal
+from gpuwise.predict.tested import Tested, figures
 from gpuwise.request import DescribeRequest, ExplainRequest, RankRequest
 from gpuwise.view.candidates import candidate_table, ranked, setting
 from gpuwise.view.explanation import explanation_page
@@ -23,7 +24,7 @@ def rank(request: RankRequest, today: date) -> Answer:
     return Answer(
         result=answer,
         exit_code=0 if any(map(ranked, answer.ranking.candidates)) else NOTHING,
-        pages=lambda r: ranking_page(r.ranking, r.request, r.fx),
+        pages=lambda r: ranking_page(r.ranking, r.request, r.fx, r.tested),
         documents=_ranked_document,
         tables=lambda r: candidate_table(
             r.ranking, r.ranking.candidates, setting(r.ranking, r.fx, r.request.deadline_s)
@@ -35,7 +36,14 @@ def _ranked_document(r: api.Ranked) -> Mapping[str, Any]:
     from gpuwise.render.data import ranking_document
 
     document = ranking_document(r.ranking, r.request, r.fx)
-    return {**document, "result": {**document["result"], "rejects": [words(reject) for reject in r.rejects]}}
+    more = {"rejects": [words(reject) for reject in r.rejects], "tested": [_tested(one) for one in r.tested]}
+    return {**document, "result": {**document["result"], **more}}
+
+
+def _tested(one: Tested) -> Mapping[str, Any]:
+    """How wrong predictions were in tests of the same situation."""
+    found = {"split": one.split, "situation": words(one.situation), "sentence": words(one.sentence)}
+    return {**found, **figures(one.errors)}
 
 
 def explain(request: ExplainRequest, today: date) -> Answer:
@@ -50,14 +58,23 @@ def describe(request: DescribeRequest, today: date) -> Answer:
     return Answer(
         result=api.describe(request, today=today),
         exit_code=0,
-        pages=lambda r: workload_page(r.workload),
-        documents=lambda r: document(r, {"workload": r.workload}),
+        pages=lambda r: workload_page(r.workload, r.need),
+        documents=lambda r: document(r, {"workload": r.workload, "memory": r.need}),
     )
 
 
 def _explained_page(r: api.Explained) -> Page:
     return explanation_page(
-        r.workload, r.answers, candidate=r.candidate, exclusions=r.exclusions, ranking=r.ranking, fx=r.fx
+        r.workload,
+        r.answers,
+        candidate=r.candidate,
+        exclusions=r.exclusions,
+        ranking=r.ranking,
+        fx=r.fx,
+        instead=r.instead,
+        largest_batch=r.largest_batch,
+        several=r.several,
+        nearest=r.nearest,
     )
 
 
@@ -71,7 +88,12 @@ def _explained_document(r: api.Explained) -> Mapping[str, Any]:
             "predictions": r.answers,
             "candidate": forms.candidate(r.candidate) if r.candidate else None,
             "candidate_reason": None if r.candidate else _("no single offer was asked about, or it was left out"),
+            "largest_batch": r.largest_batch,
+            "instead": forms.candidate(r.instead) if r.instead else None,
+            "instead_reason": None if r.instead else _("memory is enough, or no offer has enough"),
             "exclusions": [forms.exclusion(e) for e in r.exclusions],
             "offers": [forms.candidate(c) for c in r.ranking.candidates] if r.ranking else [],
+            "several": [forms.several(row) for row in r.several],
+            "nearest": [forms.measured(row) for row in r.nearest],
         },
     )

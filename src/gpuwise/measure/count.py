@@ -25,6 +25,7 @@ from gpuwise.measure import apart
 from gpuwise.measure.record import Work
 from gpuwise.measure.target import FOREIGN, first_line, load, model_of, need_torch, parts
 from gpuwise.model import Precision, Source, Workload
+from gpuwise.workloads import UNDECIDED
 
 if TYPE_CHECKING:
     import torch
@@ -93,7 +94,8 @@ def describe(
     """The workload of `target`, any "module:callable" that returns a torch model when called without arguments.
 
     input_size: pixels a side of a square image; tokens: length of a sequence of token ids instead of an image.
-    batch: per accelerator. Without `samples` the job is one pass over a million samples, which is said in `assumed`.
+    batch: per accelerator. Without `samples` and `epochs` the length of the job stays undecided, and one pass over a
+    million samples only compares machines; `assumed` says so.
     """
     _check(precision, optimizer, input_size=input_size, batch=batch, tokens=tokens)
     counts = count(target, input_size=input_size, tokens=tokens)
@@ -136,6 +138,8 @@ def workload(
         activations_m=counts.activations_m,
         stored_m=counts.stored_m,
         operations=counts.operations,
+        launches=float(counts.launches),
+        depthwise_gmacs=counts.gmacs.get("depthwise", 0.0),
         parameters_m=counts.parameters_m,
         state_bytes_per_parameter=STATE_BYTES[optimizer],
         batch_per_accelerator=batch,
@@ -143,6 +147,7 @@ def workload(
         samples=1_000_000 if samples is None else samples,
         epochs=1.0 if epochs is None else epochs,
         measured_as=(name,) if module == "torchvision.models" and input_size == 224 and not tokens else (),
+        undecided=tuple(name for name, value in (("samples", samples), ("epochs", epochs)) if value is None),
         assumed=_assumed(samples, epochs, counts),
         source=Source(kind="predicted", ref=f"{how}: {target}"),
         reasons={"accuracy_fraction": Message("not measured: counting a model does not train it")},
@@ -333,9 +338,5 @@ def _check(precision: str, optimizer: str, **counts: int | None) -> None:
 
 def _assumed(samples: int | None, epochs: float | None, counts: Counts) -> dict[str, str]:
     given = {"samples": samples, "epochs": epochs}
-    why = {
-        "samples": "one million samples, to compare machines: give the size of your own epoch",
-        "epochs": "one pass: give your own number of epochs",
-    }
-    found = {name: why[name] for name, value in given.items() if value is None}
+    found = {name: UNDECIDED[name] for name, value in given.items() if value is None}
     return found | ({"gmacs": "; ".join(counts.cautions)} if counts.cautions else {})

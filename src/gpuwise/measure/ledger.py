@@ -6,6 +6,7 @@ slower, so that it only serves as a check in the tests.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -62,7 +63,7 @@ def peak(model: torch.nn.Module, batch: Any, step: Step) -> Peak:
         copy, samples = meta.copied(shapes, fake).train(), tree_map_only(torch.Tensor, fake, batch)
         optimizer = step.optimizer_for(copy)
         for _ in range(2):
-            ledger = Ledger()
+            ledger = Ledger(step.kernels)
             train(copy, samples, optimizer, ledger, step)
     return ledger.peak()
 
@@ -103,8 +104,9 @@ class Entry:
 class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """What is held at any time, and the worst moment of each phase."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernels: Kernels = "cuda") -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.kernels = kernels
         self.live: dict[int, Entry] = {}
         self.held, self.now, self.born = 0, PHASES[0], "activations"
         self.worst = dict.fromkeys(PHASES, 0)
@@ -114,7 +116,17 @@ class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         self.open(self.born, tree_leaves(out))
+        if self.kernels == "cpu" and (taken := _columns(func, args)):
+            self._pass(taken)
         return out
+
+    def _pass(self, size: int) -> None:
+        """A workspace of `size` bytes, gone when its kernel is done."""
+        passing = Entry(size, "temporary")
+        self.held += size
+        self.live[-1] = passing
+        self._look()
+        self._close(-1, None)
 
     @contextmanager
     def phase(self, name: Phase, born: str, *, watched: bool = True) -> Iterator[None]:
@@ -154,6 +166,18 @@ class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
             phase=self.at,
             phases_gib={name: size / GIB for name, size in self.worst.items()},
         )
+
+
+def _columns(func: Any, args: Any) -> int:
+    """Bytes of the columns (im2col) that a CPU makes of the whole batch in the backward pass of a dilated convolution.
+
+    As oneDNN does for layers of some 500 channels (DeepLab); narrow ones may take less.
+    """
+    if func is not torch.ops.aten.convolution_backward.default:
+        return 0
+    made, weight, dilation = args[0], args[2], args[6]
+    positions = made.shape[0] * math.prod(made.shape[2:])
+    return int(positions * weight[0].numel() * made.element_size()) if max(dilation) > 1 else 0
 
 
 def _storages(things: Iterable[object]) -> Iterator[Any]:

@@ -17,6 +17,7 @@ from gpuwise.measure.verdict import judge, needed_gib
 from gpuwise.measure.verdict.facts import limits_outrun, loads_of
 from gpuwise.measure.verdict.special import HEAT
 from gpuwise.model import Measurement
+from gpuwise.predict.feed import storage_per_s
 from gpuwise.units import Fraction, Seconds
 
 MOST_WAIT: Fraction = 0.05
@@ -56,6 +57,8 @@ def measurement(run: Record, *, own_data: bool = True) -> tuple[Measurement | No
         compiled=setup.compiled,
         peak_memory_gib=needed_gib(run),
         decode_s=decode_s,
+        storage_per_s=_stored(run),
+        curve_fraction=_curve(run) if own_data else (),
         epochs=_epochs_to_the_end(run) if own_data else None,
         samples=setup.samples if own_data else None,
         gmacs=work.gmacs,
@@ -223,6 +226,22 @@ def host_work(run: Record) -> tuple[Seconds | None, str]:
     if spent is None or workers <= usable:
         return spent, ""
     return spent * usable / workers, f"times {usable:g} / {workers}: so many loader workers shared so many CPUs"
+
+
+def _stored(run: Record) -> float | None:
+    """samples/s of a network store that held the run back: every machine that reads from it gets no more (UC-016)."""
+    storage, pace = run.host.storage, run.pace
+    if not storage.network or pace is None or pace.samples_per_s is None or judge(run).kind != "storage-bound":
+        return None
+    seen, size = pace.samples_per_s.value, run.setup.original_bytes
+    return max(seen, storage_per_s(storage.read_mb_per_s, size)) if storage.read_mb_per_s and size else seen
+
+
+def _curve(run: Record) -> tuple[Fraction, ...]:
+    """Held-out accuracy after each epoch, from the first on; empty where one is missing or nothing was held out."""
+    found = [epoch.accuracy_fraction for epoch in run.epochs]
+    whole = [epoch.number for epoch in run.epochs] == list(range(1, len(found) + 1))
+    return tuple(a for a in found if a is not None) if whole and None not in found else ()
 
 
 def _epochs_to_the_end(run: Record) -> float | None:

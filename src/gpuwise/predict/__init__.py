@@ -1,29 +1,35 @@
-"""How fast would this job train there? A prediction with its error budget, or a refusal with its reason.
+"""How fast would this job run there? A prediction with its error budget, or a refusal with its reason.
 
-    evidence = Evidence.of(rows, accelerators, counts, measurements)
+    evidence = Evidence.of(rows, accelerators, model, measurements)
     predict_many(workload, platforms, evidence, assumptions)
 
-In order of trust: a row of the very workload on that accelerator; ratios of measured rows; the roofline (see `ratio`).
-`accuracy`: `python benchmarks/accuracy_first.py` leaves rows out and prints how wrong it is and whether it knows.
+ln rate = sum-form roofline (`roofline`) + Gaussian process (`features`, `gp`), conditioned on all measured rows of the
+workload, with intervals that were checked on rows left out (`answer`); several devices by `scaling`. `make accuracy`
+says how wrong it is, `make fit` makes the shipped model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import exp, hypot, log, sqrt
-from typing import Literal, cast
+from typing import Literal
 
 from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate
 from gpuwise.model import Accelerator, Assumptions, Platform, Prediction, Refusal, Workload
-from gpuwise.predict.evidence import Evidence
+from gpuwise.predict.answer import Told, answer, measured_apart, refusal
+from gpuwise.predict.cells import canonical
+from gpuwise.predict.evidence import Evidence, Row
 from gpuwise.predict.memory import does_not_fit, need_gib, usable_gib
-from gpuwise.predict.own import as_run, reconciled
-from gpuwise.predict.ratio import Path, Paths
-from gpuwise.predict.reference import PROXIES
-from gpuwise.predict.roofline import Work, unsupported
-from gpuwise.predict.scaling import Losses, scaling
+from gpuwise.predict.mixed import slowest
+from gpuwise.predict.own import as_run
+from gpuwise.predict.reference import REFERENCE
+from gpuwise.predict.roofline import Work, arithmetic, work_of
+from gpuwise.predict.rows import setting
+from gpuwise.predict.scaling import Losses, Scaling, scaling
+from gpuwise.predict.setting import Reading, Setting
+from gpuwise.predict.words import in_words, spread_in_words
 
 __all__ = [
     "Evidence",
@@ -42,11 +48,15 @@ Method = Literal["measured", "ratio", "roofline"]
 TRUST: tuple[Method, ...] = ("measured", "ratio", "roofline")
 
 
-def needed(workload: Workload) -> frozenset[str] | None:
-    """Names of the measured workloads that a prediction looks at, so that the others need not be read; None: all."""
-    if not workload.nearest:
-        return None
-    return frozenset((workload.name, *workload.measured_as, *workload.nearest, *PROXIES))
+def needed(workload: Workload) -> frozenset[str]:
+    """Names of the measured workloads that a prediction looks at, so that the others need not be read."""
+    own = {*names_of(workload), *(f"tv_{canonical(n)}" for n in names_of(workload))}
+    return frozenset((*own, *(f"{canonical(n)}@224" for n in names_of(workload)), *REFERENCE))
+
+
+def names_of(workload: Workload) -> tuple[str, ...]:
+    """Under which tables and runs know it."""
+    return tuple(dict.fromkeys((workload.name, *workload.measured_as)))
 
 
 def predict(
@@ -67,132 +77,205 @@ def predictor(evidence: Evidence, assumptions: Assumptions) -> Predictor:
     """`predict_many` that remembers: what was answered for a workload is not worked out again."""
     tellers: dict[str, _Teller] = {}
 
-    def answer(workload: Workload, platforms: Sequence[Platform]) -> list[Prediction | Refusal]:
+    def answers(workload: Workload, platforms: Sequence[Platform]) -> list[Prediction | Refusal]:
         teller = tellers.get(workload.name)
         if teller is None or teller.asked != workload:
             teller = tellers[workload.name] = _Teller(workload, evidence, assumptions)
-        return [teller.answer(platform) for platform in platforms]
+        return teller.answers(platforms)
 
-    return answer
+    return answers
 
 
 class _Teller:
     """Answers for one workload; what was worked out for an accelerator or a platform is kept."""
 
     def __init__(self, workload: Workload, evidence: Evidence, assumptions: Assumptions) -> None:
-        self.asked, self.assumptions = workload, assumptions
+        self.asked, self.assumptions, self.model = workload, assumptions, evidence.model
         self.workload, self.as_run = as_run(workload, evidence)
-        self.all = _Ways(self.workload, evidence, assumptions)
-        self.published = _Ways(self.workload, evidence.published(), assumptions) if self._ran(evidence) else None
-        self.answers: dict[tuple[object, ...], Prediction | Refusal] = {}
+        self.losses = Losses.of(self.workload, evidence)
+        self.name = _known_as(self.workload, evidence)
+        self.accelerators = evidence.accelerators
+        found = evidence.of_one(_spelled(self.workload))
+        rows = [row for row in found if row.result.samples_per_s > 0]
+        able = [row for row in rows if refusal(self._reading(row).setting) is None]
+        self.seen = [r for r in able if self._has_seen(r)]
+        self.given = [r for r in able if not self._has_seen(r)]
+        self.apart = [row for row in rows if refusal(self._reading(row).setting) is not None]
+        self.devices: dict[str, Told | Message] = {}
+        self.said: dict[str, tuple[Message, ...]] = {}
+        self.known: dict[tuple[object, ...], Prediction | Refusal] = {}
 
-    def _ran(self, evidence: Evidence) -> bool:
-        return any(name in evidence.runs for name in (self.asked.name, *self.asked.measured_as))
+    def _has_seen(self, row: Row) -> bool:
+        return not row.yours and self.model.posterior.has_seen(self._reading(row).setting)
 
-    def answer(self, platform: Platform) -> Prediction | Refusal:
-        key = (platform.name, platform.per_node, platform.nodes, platform.link)
-        if key not in self.answers:
-            self.answers[key] = self._answer(platform)
-        return self.answers[key]
+    def answers(self, platforms: Sequence[Platform]) -> list[Prediction | Refusal]:
+        self._work_out([card for platform in platforms for card in platform.variants])
+        return [self._kept(platform) for platform in platforms]
+
+    def _work_out(self, cards: Iterable[Accelerator]) -> None:
+        """All cards that are not known yet, together."""
+        new = {card.id: card for card in cards if card.id not in self.devices}
+        fit = {name: does_not_fit(self.workload, card, self.assumptions) for name, card in new.items()}
+        asked = [self._setting(card) for name, card in new.items() if fit[name] is None]
+        told = answer(self.model, asked, self._readings(self.seen), self._readings(self.given)) if asked else []
+        self.devices.update({s.accelerator.id: self._or_apart(s, t) for s, t in zip(asked, told, strict=True)})
+        self.devices.update({name: why for name, why in fit.items() if why is not None})
+
+    def _or_apart(self, setting: Setting, told: Told | Message) -> Told | Message:
+        """What was measured on the very device counts even where nothing carries over to it."""
+        here = self._rows_apart(setting.accelerator) if isinstance(told, Message) else []
+        return measured_apart(setting, self._readings(here)) if here else told
+
+    def _rows_apart(self, card: Accelerator) -> list[Row]:
+        kind = arithmetic(self.workload.precision, card)
+        rows = [row for row in self.apart if row.result.accelerator == card.id and row.result.mode == self.asked.mode]
+        return [row for row in rows if arithmetic(row.result.precision, card) == kind]
+
+    def _setting(self, card: Accelerator) -> Setting:
+        job = self.workload
+        return Setting(
+            workload=self.name,
+            family=job.family,
+            accelerator=card,
+            precision=job.precision,
+            batch=job.batch_per_accelerator,
+            work=work_of(job),
+            memory_format=job.memory_format,
+            mode=job.mode,
+            compiled=self._compiled(),
+        )
+
+    def _compiled(self) -> bool:
+        return any(row.yours and row.compiled for row in self.given)
+
+    def _readings(self, rows: Iterable[Row]) -> list[Reading]:
+        return [self._reading(row) for row in rows]
+
+    def _reading(self, row: Row) -> Reading:
+        found = setting(row.result, self.accelerators[row.result.accelerator], {})
+        placed = replace(found, workload=self.name, family=self.workload.family, work=work_of(self.workload))
+        return Reading(setting=placed, samples_per_s=row.result.samples_per_s, log_sd=row.own_sd, yours=row.yours)
+
+    def _kept(self, platform: Platform) -> Prediction | Refusal:
+        key = (platform.name, platform.per_node, platform.nodes, platform.link, platform.mixed)
+        if key not in self.known:
+            self.known[key] = self._answer(platform)
+        return self.known[key]
 
     def _answer(self, platform: Platform) -> Prediction | Refusal:
         outcomes = [self._variant(variant, platform) for variant in platform.variants]
+        if platform.mixed:
+            return slowest(outcomes, platform)
         found = [o for o in outcomes if isinstance(o, Prediction)]
         if not found:
             return next(o for o in outcomes if isinstance(o, Refusal))
         return found[0] if len(outcomes) == 1 else _range(found, outcomes, platform)
 
-    def _variant(self, accelerator: Accelerator, platform: Platform) -> Prediction | Refusal:
-        path = self._path(accelerator, platform)
-        if not isinstance(path, Path):
-            rule, reason = path
+    def _variant(self, card: Accelerator, platform: Platform) -> Prediction | Refusal:
+        told = self.devices[card.id]
+        if isinstance(told, Message):
+            fits = does_not_fit(self.workload, card, self.assumptions) is None
             return Refusal(
-                workload=self.workload.name,
-                platform=accelerator.id,
+                workload=self.asked.name,
+                platform=card.id,
                 accelerators=platform.accelerators,
-                rule=rule,
-                reason=reason,
+                rule="no_prediction" if fits else "does_not_fit",
+                reason=told,
             )
+        rate, method = told.rate_per_s, self._method(told)
+        steps = self._said(told, card)
+        if platform.accelerators > 1:
+            rate, method, step = self._several(told, method, card, platform)
+            steps = (*steps, step)
         return Prediction(
-            workload=self.workload.name,
-            platform=accelerator.id,
+            workload=self.asked.name,
+            platform=card.id,
             accelerators=platform.accelerators,
-            throughput_per_s=path.rate,
-            method=cast(Method, path.method),
-            evidence=(*_row_in_words(path, self.workload), *path.steps, *self.as_run),
-            advice=_advice(path, accelerator, self.workload),
+            throughput_per_s=rate,
+            method=method,
+            evidence=(*steps, *self.as_run),
+            advice=self._advice(rate, method, card),
         )
 
-    def _path(self, accelerator: Accelerator, platform: Platform) -> Path | tuple[str, Message]:
-        if reason := does_not_fit(self.workload, accelerator, self.assumptions):
-            return "does_not_fit", reason
-        path = self.all.path(accelerator, platform)
-        if isinstance(path, Path) and path.row and path.row.yours and self.published:
-            other = self.published.path(accelerator, platform)
-            return reconciled(path, other if isinstance(other, Path) else None)
-        return path
+    def _said(self, told: Told, card: Accelerator) -> tuple[Message, ...]:
+        """Why one device is so fast, once for each card."""
+        if card.id not in self.said:
+            rows = self._rows_apart(card) if told.apart else self._rows()
+            self.said[card.id] = in_words(told, self._setting(card), rows)
+        return self.said[card.id]
 
+    def _rows(self) -> list[Row]:
+        return [*self.seen, *self.given]
 
-class _Ways:
-    """From some evidence to a path on any platform."""
+    def _method(self, told: Told) -> Method:
+        """measured: on this card in this arithmetic; ratio: elsewhere; roofline: nowhere."""
+        if told.rate_per_s.basis == "measured":
+            return "measured"
+        return "ratio" if self._rows() else "roofline"
 
-    def __init__(self, workload: Workload, evidence: Evidence, assumptions: Assumptions) -> None:
-        self.workload = workload
-        self.paths = Paths.of(workload, evidence, assumptions)
-        self.losses = Losses.of(workload, evidence)
-        self.devices: dict[str, Path | tuple[str, Message]] = {}
+    def _several(
+        self, told: Told, method: Method, card: Accelerator, platform: Platform
+    ) -> tuple[Estimate, Method, Message]:
+        """From one device to all of the platform."""
+        n, one = platform.accelerators, told.rate_per_s
+        if self.workload.mode == "infer":
+            text = Message("× {n}: forward passes do not wait for each other", n=n, factor=n)
+            return one * float(n), "ratio" if method == "measured" else method, text
+        scaled = self._scaled(card, platform, one.value)
+        rate = one * (n * scaled.efficiency)
+        rate = rate.widened(scaled.name, scaled.sd) if scaled.sd else rate
+        as_measured = method if scaled.own or method != "measured" else "ratio"
+        basis = rate.basis if as_measured == "measured" else "predicted"
+        return replace(rate, basis=basis), as_measured, scaled.evidence
 
-    def path(self, accelerator: Accelerator, platform: Platform) -> Path | tuple[str, Message]:
-        """The best path, or rule and reason of a refusal."""
-        if accelerator.id not in self.devices:
-            self.devices[accelerator.id] = self._one(accelerator)
-        one = self.devices[accelerator.id]
-        several = isinstance(one, Path) and platform.accelerators > 1
-        return self._several(one, accelerator, platform) if several else one  # type: ignore[arg-type]
+    def _scaled(self, card: Accelerator, platform: Platform, one_per_s: float) -> Scaling:
+        """From one device; or from one of k that the person's run had together, which have lost what k lose."""
+        scaled, k = scaling(self.workload, card, platform, one_per_s, self.losses), self._together(card)
+        if k is None:
+            return scaled
+        of_k = scaling(self.workload, card, replace(platform, per_node=k, nodes=1), one_per_s, self.losses)
+        n, left = platform.accelerators, min(scaled.efficiency / of_k.efficiency, 1.0)
+        text = "× {n} × {efficiency:.3f}: your own run had {k} of {name}"
+        said = Message(text, n=n, efficiency=left, factor=n * left, k=k, name=card.name)
+        return replace(scaled, efficiency=left, own=True, sd=abs(scaled.sd - of_k.sd), evidence=said)
 
-    def _one(self, accelerator: Accelerator) -> Path | tuple[str, Message]:
-        reason = unsupported(self.workload.precision, accelerator)
-        path = self.paths.measured(accelerator) if reason else self.paths.best(accelerator)
-        return path or (
-            "no_prediction",
-            reason
-            or Message(
-                "no source gives the bandwidth or rates of {name}, and the job was not measured there",
-                name=accelerator.name,
-            ),
+    def _together(self, card: Accelerator) -> int | None:
+        """Devices of the person's newest run on this card, if none was on one alone."""
+        own = [row.together for row in self.given if row.yours and row.result.accelerator == card.id]
+        return own[-1] if own and min(own) > 1 else None
+
+    def _advice(self, rate: Estimate, method: Method, card: Accelerator) -> Message:
+        """What to measure next, and how much narrower the interval would be."""
+        if method == "measured" and any(r.yours and r.result.accelerator == card.id for r in self.given):
+            text = "This is your own run; a second one on another such machine would show how much hosts differ."
+            return Message(text)
+        scaled = [sd for name, sd in rate.spread if name.startswith("scaling ")]
+        if scaled and 2 * hypot(*scaled) ** 2 > rate.log_sd**2:
+            text = "Run {workload} for a few minutes on two {name}, and on one: what several lose is the largest doubt."
+            return Message(text, workload=self.asked.name, name=card.name)
+        return Message(
+            "Run {workload} for a few minutes on one {name}: ±{now:.0f} % would become about ±{then:.0f} %.",
+            workload=self.asked.name,
+            name=card.name,
+            now=100 * (exp(Z80 * rate.log_sd) - 1),
+            then=100 * (exp(Z80 * hypot(OWN_RUN_SD, *scaled)) - 1),
         )
 
-    def _several(self, one: Path, accelerator: Accelerator, platform: Platform) -> Path:
-        """From one device to all of the platform: a run on just so many, else one device's rate scaled."""
-        n = platform.accelerators
-        together = self.paths.together(accelerator, n) if platform.nodes == 1 else None
-        if together is not None:
-            return self._as_many(together, accelerator, platform)
-        scaled = scaling(self.workload, accelerator, platform, one.rate.value, self.losses)
-        rate = (one.rate * (n * scaled.efficiency)).widened(scaled.name, scaled.sd)
-        method = one.method if scaled.own or one.method != "measured" else "ratio"
-        basis = rate.basis if method == "measured" else "predicted"
-        return replace(one, rate=replace(rate, basis=basis), method=method, steps=(*one.steps, scaled.evidence))
 
-    def _as_many(self, each: Path, accelerator: Accelerator, platform: Platform) -> Path:
-        """From one device of a run on just so many to all of them; at another batch they wait for each other more, or
-        less."""
-        assert each.row is not None
-        n, row = platform.accelerators, each.row.result
-        whole = replace(each, rate=each.rate * n)
-        if row.batch_per_accelerator == self.workload.batch_per_accelerator:
-            return whole
-        as_run = replace(self.workload, batch_per_accelerator=row.batch_per_accelerator)
-        there = scaling(as_run, accelerator, platform, row.samples_per_s / n, self.losses)
-        here = scaling(self.workload, accelerator, platform, each.rate.value, self.losses)
-        factor = here.efficiency / there.efficiency
-        rate = (whole.rate * factor).widened(here.name, abs(log(factor)) / 2)
-        step = Message(
-            "× {factor:.3g} for exchanging gradients after {batch} samples",
-            factor=factor,
-            batch=self.workload.batch_per_accelerator,
-        )
-        return replace(whole, rate=rate, steps=(*each.steps, step))
+OWN_RUN_SD = 0.05
+"""What a short run of one's own on such a device leaves: its noise and the difference between hosts."""
+
+
+def _known_as(workload: Workload, evidence: Evidence) -> str:
+    """The name under which the model has seen it, else its own."""
+    names = [canonical(name) for name in names_of(workload)]
+    return next((name for name in names if name in evidence.model.posterior.workloads), names[0])
+
+
+def _spelled(workload: Workload) -> list[str]:
+    """Every name of the tables that means it."""
+    plain = [canonical(name) for name in names_of(workload)]
+    return [*names_of(workload), *plain, *(f"tv_{n}" for n in plain), *(f"{n}@224" for n in plain)]
 
 
 def _range(found: Sequence[Prediction], outcomes: Sequence[object], platform: Platform) -> Prediction:
@@ -206,7 +289,6 @@ def _range(found: Sequence[Prediction], outcomes: Sequence[object], platform: Pl
     )
     half = log(max(values) / min(values)) / 2
     weakest = max(found, key=lambda p: TRUST.index(p.method))
-    names = ", ".join(p.platform for p in found)
     refused = [o for o in outcomes if isinstance(o, Refusal)]
     return Prediction(
         workload=widest.workload,
@@ -214,53 +296,6 @@ def _range(found: Sequence[Prediction], outcomes: Sequence[object], platform: Pl
         accelerators=platform.accelerators,
         throughput_per_s=middle.widened(f"variant unknown {platform.name}", half / Z80),
         method=weakest.method,
-        evidence=(
-            Message("the offer does not say which of {names} it is: the range covers all of them", names=names),
-            *(Message("left out of the range: {name}, {reason}", name=r.platform, reason=r.reason) for r in refused),
-            *widest.evidence,
-            Message(
-                "× {factor:.3g} from {name} to the middle of the range",
-                factor=middle.value / widest.throughput_per_s.value,
-                name=widest.platform,
-            ),
-        ),
-        advice=Message("Ask the provider which of {names} it is.", names=names),
-    )
-
-
-def _row_in_words(path: Path, workload: Workload) -> tuple[Message, ...]:
-    if path.row is None:
-        return ()
-    row = path.row.result
-    return (
-        Message(
-            "{rate:.4g} {sample}s/s of {model} measured on {accelerator} "
-            "({precision}, batch {batch}, {software}; {source})",
-            rate=row.samples_per_s,
-            sample=workload.sample,
-            model=row.workload,
-            accelerator=row.accelerator,
-            precision=row.precision,
-            batch=row.batch_per_accelerator,
-            software=row.software or Message("software not stated"),
-            source=row.source.ref,
-        ),
-    )
-
-
-OWN_RUN_SD = 0.05
-"""What a short run of one's own on such a device leaves: its noise and the difference between hosts."""
-
-
-def _advice(path: Path, accelerator: Accelerator, workload: Workload) -> Message:
-    """What to measure next, and how much narrower the interval would be."""
-    if path.row is not None and path.row.yours and path.method == "measured":
-        return Message("This is your own run; a second one on another such machine would show how much hosts differ.")
-    scaled = [sd for name, sd in path.rate.spread if name.startswith("scaling ")]
-    return Message(
-        "Run {workload} for a few minutes on one {name}: ±{now:.0f} % would become about ±{then:.0f} %.",
-        workload=workload.name,
-        name=accelerator.name,
-        now=100 * (exp(Z80 * path.rate.log_sd) - 1),
-        then=100 * (exp(Z80 * hypot(OWN_RUN_SD, *scaled)) - 1),
+        evidence=spread_in_words(found, refused, widest, middle.value),
+        advice=Message("Ask the provider which of {names} it is.", names=", ".join(p.platform for p in found)),
     )

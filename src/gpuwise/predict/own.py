@@ -1,16 +1,13 @@
-"""What a person's own run says: how the job will be run, and a rate that is checked against the published rows."""
+"""What a person's own run says of how the job will be run."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import exp, log
 from typing import Any
 
 from gpuwise.errors import Message
-from gpuwise.estimate import Z80
 from gpuwise.model import Measurement, Workload
 from gpuwise.predict.evidence import Evidence
-from gpuwise.predict.ratio import Path
 
 
 def as_run(workload: Workload, evidence: Evidence) -> tuple[Workload, tuple[Message, ...]]:
@@ -38,24 +35,3 @@ def _said(run: Measurement, changes: dict[str, Any]) -> list[Message]:
     if run.compiled:
         said.append(Message("predicted for a compiled model, as in your own run"))
     return said
-
-
-def reconciled(mine: Path, published: Path | None) -> Path:
-    """The path from the person's own run, and what the published rows alone would say of the same.
-
-    Where the 80 % intervals do not meet, the own run stands, with an interval wide enough for the doubt. Where they do,
-    the narrower one is the answer: a run never makes it wider.
-    """
-    if published is None:
-        return mine
-    gap = abs(log(mine.rate.value / published.rate.value))
-    said = {"own": mine.rate.value, "other": published.rate.value}
-    if gap > Z80 * (mine.rate.log_sd + published.rate.log_sd):
-        text = "from your own run {own:.4g}, from published rows {other:.4g}: they disagree, so the interval is wider"
-        rate = mine.rate.widened("your run and published rows disagree", gap / (2 * Z80))
-        return replace(mine, rate=rate, steps=(*mine.steps, Message(text, **said)))
-    if mine.rate.log_sd <= published.rate.log_sd:
-        return mine
-    text = "your own run agrees ({own:.4g}), and says less exactly: ±{sd:.0f} %"
-    sd = 100 * (exp(Z80 * mine.rate.log_sd) - 1)
-    return replace(published, steps=(*published.steps, Message(text, own=mine.rate.value, sd=sd)))

@@ -49,13 +49,20 @@ UNKNOWN_OPERATIONS = 80.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one sample costs in a forward pass: 10^9 MACs, 10^6 activations, 10^6 parameters, operations."""
+    """What one sample costs in a forward pass: 10^9 MACs, 10^6 activations, 10^6 parameters, operations of a batch.
+
+    What only a full count says, else None: stored_m, 10^6 elements kept for the backward pass; launches, kernels of one
+    forward and backward pass of a batch, about; depthwise_gmacs, 10^9 MACs of depthwise convolutions.
+    """
 
     gmacs: float
     activations_m: float
     parameters_m: float
     operations: float = UNKNOWN_OPERATIONS
     transformer: bool = False
+    stored_m: float | None = None
+    launches: float | None = None
+    depthwise_gmacs: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +84,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficients:
-    """What the fit found; dimensionless but for launch_s (s per operation and step)."""
+    """Dimensionless but for launch_s (s per operation and step)."""
 
     compute: float
     compute_half: float
@@ -91,19 +98,19 @@ class Coefficients:
     old_software: float
 
 
-FITTED = Coefficients(
-    compute=0.7185,
-    compute_half=2.077,
-    peak_exponent=0.2983,
-    power_exponent=0.6908,
-    traffic=24.59,
-    traffic_half=1.612,
-    traffic_transformer=0.588,
-    bandwidth_exponent=-0.208,
-    launch_s=2.913e-4,
-    old_software=0.9793,
+NOMINAL = Coefficients(
+    compute=0.7,
+    compute_half=2.0,
+    peak_exponent=0.25,
+    power_exponent=0.5,
+    traffic=24.0,
+    traffic_half=1.5,
+    traffic_transformer=0.6,
+    bandwidth_exponent=-0.2,
+    launch_s=3e-4,
+    old_software=1.0,
 )
-"""`python benchmarks/accuracy_first.py --fit` finds these again."""
+"""Round figures from which the predictor starts; its posterior says how far from them the measured rows lie."""
 
 
 def work_of(workload: Workload) -> Work:
@@ -113,6 +120,9 @@ def work_of(workload: Workload) -> Work:
         parameters_m=workload.parameters_m,
         operations=workload.operations or UNKNOWN_OPERATIONS,
         transformer=workload.family == "transformer",
+        stored_m=workload.stored_m,
+        launches=workload.launches,
+        depthwise_gmacs=workload.depthwise_gmacs,
     )
 
 

@@ -1,49 +1,69 @@
 """From one device to n: data-parallel steps that wait for the slowest and for a ring all-reduce of the gradients.
 
-    step of n = step of one + 2·(n − 1)/n · (s · step of one + c · gradient bytes)
+    step of n = step of one · (1 + s) + c · 2·(n − 1)/n · gradient bytes
 
-s: share of a step lost to unequal devices and hosts. c: seconds that a step waits for each GB (ring: Patarasuk and
-Yuan, JPDC 69(2), 2009). Both start at what the class of the link is known for; runs on several such devices (same batch
-and software as a run on one) move them as far as they are many and agree. Efficiency never exceeds 1.
+s: share of a step lost to unequal devices, hosts and samples. c: seconds that a step waits for each GB (ring: Patarasuk
+and Yuan, JPDC 69(2), 2009), less what is hidden behind the backward pass. Both are products: of the class of the link,
+the workload and the card (`scaling_fit` finds the factors); runs on several of these very devices, with the same batch
+and software as a run on one, move them. s and c are positive, so the efficiency never reaches 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import hypot, log2, sqrt
-from statistics import median
+from math import exp, hypot, log, log2
 from typing import NamedTuple
+
+import numpy as np
 
 from gpuwise.errors import Message
 from gpuwise.model import Accelerator, BenchmarkResult, Platform, Workload
-from gpuwise.predict.evidence import Evidence, Site, is_old
-from gpuwise.predict.reference import REFERENCE
+from gpuwise.predict.cells import is_old
+from gpuwise.predict.evidence import Evidence, Site
+from gpuwise.predict.scaling_fitted import FITTED
 
-UNEVEN = {"NVLink": 0.010, "PCIe": 0.010, "PCIe, consumer": 0.016, "network": 0.03}
-WAIT_S_PER_GB = {"NVLink": 0.008, "PCIe": 0.019, "PCIe, consumer": 0.13, "network": 0.4}
-"""s and c of a class: robust fits to the bundled CNN and BERT rows, each card with the same weight; the network is
-assumed: 25 Gbit/s Ethernet at line rate."""
+Fitted = Mapping[str, float]
+"""Name of a factor -> its natural logarithm; "noise" and "share" of a situation: see `spread`."""
+
+STEPS: Mapping[str, tuple[float, float]] = {
+    "resnet50": (25.557, 1),
+    "ssd": (22.895, 1),
+    "maskrcnn": (44.4, 1),
+    "bert_base_squad": (108.893, 1),
+    "bert_large_squad": (334.094, 1),
+    "gnmt": (160, 50),
+    "transformerxlbase": (192, 192),
+    "transformerxllarge": (247, 192),
+    "ncf": (31.8, 1),
+    "tacotron2": (28.2, 566),
+    "waveglow": (87.9, 8000),
+}
+"""Of the workloads measured on several devices: 10^6 parameters, and what the rate counts in each sample of a batch
+(tokens of a sentence, mel frames of an utterance, audio samples of a segment). Sources: the models' papers and the
+READMEs of NVIDIA's DeepLearningExamples; those of gnmt and tacotron2 are averages of their data sets."""
 
 NVLINK_GB_PER_S = 600.0
 """Of a device, both directions together, for which the NVLink figure holds (A100); other NVLinks wait in proportion."""
 
-UNEVEN_SD, WAIT_SD = 1.0, 0.8
-"""How much cards of one class differ, as a share of the class figure."""
+NETWORK = {"uneven": 0.03, "wait": 0.4, "noise": 0.1, "share": 0.4}
+"""Between machines, assumed: 25 Gbit/s Ethernet at line rate, and as unequal as three machines of one class."""
 
-ROW_SD = {"own": (0.01, 0.3), "kin": (0.03, 1.0), "sister": (0.06, 2.0)}
-OLD_ROW = 2.0
-"""Of the loss in one row of the very workload, of its kin, or of either on cards of the same architecture and link: at
-least, and as a share of what the class expects; and times as much with old software, which overlapped less."""
+UNKNOWN_SD, KNOWN_SD = {"card": (0.4, 0.5), "work": (0.8, 1.0)}, {"card": (0.2, 0.3), "work": (0.2, 0.3)}
+"""Log sd of s and c: how cards of one class and workloads differ, and what is left where the table knows them."""
 
-MACHINE_SD = {"NVLink": 0.008, "PCIe": 0.018, "PCIe, consumer": 0.04, "network": 0.10}
-LOSS_SD = {True: 0.3, False: 0.4}
+NOISE, SHARE = 0.008, 0.25
+"""Log sd of the efficiency that a run shows: what repeats of it differ by, and a share of what was lost."""
+
 DOUBTFUL_LINK_SD = 0.03
-"""Log sd of the efficiency, beside the errors of s and c: how machines of one class differ, for each doubling of
-devices; a share of what is lost, where the workload itself was measured on several or not; and an unstated link."""
+"""An unstated link of a card that comes with and without a bridge."""
 
-JOB_ROWS = 4
-"""The class weighs as much as so many rows of the very workload, on any cards, in what is lost to unevenness."""
+ROUNDS, SETTLED = 20, 0.003
+"""Of Gauss-Newton at most; less change of a logarithm than this is none."""
+
+LEAST, MOST = -14.0, 4.0
+"""Bounds of ln s and ln c · GB/s while they are fitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,157 +77,274 @@ class Scaling:
     evidence: Message
 
 
-class _Loss(NamedTuple):
-    """One row, for each 2·(n − 1)/n: share of a step lost, and GB of gradients for each second of a step."""
+class Sharing(NamedTuple):
+    """What decides how n devices share a job. card: as `card_model`; link: as `link_class`; gb_per_s: gradients for
+    each second of a step of one. faster: bandwidth of the NVLink over NVLINK_GB_PER_S. half: see `_half`."""
 
-    lost: float
+    workload: str
+    card: str
+    link: str
+    n: int
     gb_per_s: float
-    old: bool
+    faster: float = 1.0
+    old: bool = False
+    half: bool = False
 
 
-class _Line(NamedTuple):
-    """lost = s + c · gb_per_s, with variances and covariance."""
+class Run(NamedTuple):
+    """A run on several: ln(n · rate of one / rate of n), and whether it is of the workload asked about."""
 
-    s: float
-    c: float
-    var_s: float
-    var_c: float
-    covariance: float
+    sharing: Sharing
+    lost_log: float
+    own_work: bool = True
 
-    def sd(self, gb_per_s: float) -> float:
-        return sqrt(max(self.var_s + 2 * gb_per_s * self.covariance + gb_per_s**2 * self.var_c, 0.0))
+
+def step_together_s(step_s: float, gradient_gb: float, wait_s_per_gb: float, n: int, uneven: float = 0.0) -> float:
+    """Seconds of a step on n devices, from that on one. wait_s_per_gb: 1 / (GB/s of a measured all-reduce, as
+    nccl-tests give busbw) if nothing is hidden behind the backward pass.
+
+    Test value: 0.18 s, 2.6 GB at 20 GB/s on two: 0.31 s.
+    """
+    return step_s * (1 + uneven) + wait_s_per_gb * _ring(n) * gradient_gb
+
+
+def uneven_terms(at: Sharing) -> dict[str, float]:
+    """Factor -> its exponent in s."""
+    shared = (f"uneven {_base(at.link)}", f"uneven {at.workload}", f"uneven {at.card}")
+    return {**dict.fromkeys(shared, 1.0), "uneven growth": log(_ring(at.n))}
+
+
+def wait_terms(at: Sharing) -> dict[str, float]:
+    """Factor -> its exponent in c."""
+    base = _base(at.link)
+    shared = (f"wait {base}", f"wait {at.workload}", f"wait {at.card}")
+    kinds = {"wait bridge": at.link.endswith("bridge"), "wait old": at.old, "wait half": at.half}
+    more = {name: 1.0 for name, applies in kinds.items() if applies}
+    return {**dict.fromkeys(shared, 1.0), **more, f"wait growth {base}": log(at.n / 2)}
+
+
+def wait_offset(at: Sharing) -> float:
+    """ln of the seconds of waiting for each second of a step, where each GB takes one second."""
+    return log(_ring(at.n) * at.gb_per_s / at.faster)
+
+
+def spread(fitted: Fitted, situation: str, link: str, n: int, efficiency: float) -> float:
+    """Log sd of the efficiency. situation: own (runs of the workload on such cards), card (the workload is known on
+    other cards), workload (it is not). Bridges are known from two cards: theirs is the wider of bridge and class."""
+    kinds = [_base(link), *(["bridge"] if link.endswith("bridge") else [])]
+    pairs = [(fitted[f"noise {situation} {kind}"], fitted[f"share {situation} {kind}"]) for kind in kinds]
+    return max(hypot(noise * log2(n), share * (1 - efficiency)) for noise, share in pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What runs on several devices lost: card -> rows of the very workload, of its kin. cards: those of both. uneven:
-    share of a step that the workload loses to unevenness on whatever cards it was measured, None where it was not."""
+    """What a workload loses when several devices share it: the fitted factors, and the runs that move them.
 
-    own: Mapping[str, tuple[_Loss, ...]]
-    kin: Mapping[str, tuple[_Loss, ...]]
-    cards: tuple[Accelerator, ...]
-    uneven: float | None
-    lines: dict[tuple[str, str], tuple[_Line, str]] = field(default_factory=dict)
+    work: its name in the fit, else its own. there: card -> runs on it, of the workload or such as the fit has not seen.
+    elsewhere: those of the workload on any card that the fit has not seen. moved: by card, what `_conditioned` found.
+    """
+
+    work: str
+    there: Mapping[str, tuple[Run, ...]]
+    elsewhere: tuple[Run, ...]
+    fitted: Fitted
+    moved: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @staticmethod
-    def of(workload: Workload, evidence: Evidence) -> Losses:
-        names = (workload.name, *workload.measured_as)
-        own = _losses(dict.fromkeys(names, workload.parameters_m), evidence)
-        kin = _losses({n: work.parameters_m for n, work in REFERENCE.items() if n not in names}, evidence)
-        known = evidence.accelerators
-        uneven = [
-            max(row.lost - _wait_s_per_gb(known[name], _usual_link(known[name])) * row.gb_per_s, 0.0)
-            for name, rows in own.items()
-            for row in rows
-        ]
-        cards = tuple(known[name] for name in dict.fromkeys((*own, *kin)))
-        return Losses(own, kin, cards, median((*uneven, *JOB_ROWS * (0.0,))) if uneven else None)
+    def of(workload: Workload, evidence: Evidence, fitted: Fitted = FITTED) -> Losses:
+        names = tuple(dict.fromkeys((workload.name, *workload.measured_as)))
+        own = [run for name in names for run in _runs(name, workload, True, evidence, fitted)]
+        kin = [run for name in STEPS if name not in names for run in _runs(name, workload, False, evidence, fitted)]
+        work = next((name for name in names if f"wait {name}" in fitted), names[0])
+        return Losses.made(work, (*own, *kin), fitted)
 
-    def line(self, accelerator: Accelerator, link: str) -> tuple[_Line, str]:
-        """What a step loses on this card, and the nearest rows that say so."""
-        key = (accelerator.id, link)
-        if key not in self.lines:
-            rows, more = self._near(accelerator, link), max((self.uneven or 0.0) - UNEVEN[link], 0.0)
-            line = _fitted(_prior(accelerator, link), rows, more)
-            line = line._replace(s=max(line.s, 0.0) + more, c=max(line.c, 0.0))
-            self.lines[key] = line, next(iter(rows), "class")
-        return self.lines[key]
+    @staticmethod
+    def made(work: str, runs: Iterable[Run], fitted: Fitted) -> Losses:
+        """From runs at hand."""
+        there: dict[str, tuple[Run, ...]] = {}
+        for run in (every := list(runs)):
+            there[run.sharing.card] = (*there.get(run.sharing.card, ()), run)
+        new = tuple(r for r in every if r.own_work and _unseen(r.sharing.workload, r.sharing.card, fitted))
+        return Losses(work, there, new, fitted)
 
-    def _near(self, accelerator: Accelerator, link: str) -> dict[str, tuple[_Loss, ...]]:
-        """Rows of this card, and of cards like it, by their nearness."""
-        if link == "network":
-            return {}
-        sisters = [
-            row
-            for card in self.cards
-            if card.id != accelerator.id
-            and card.architecture == accelerator.architecture
-            and link == _usual_link(card) == _usual_link(accelerator)
-            for row in (*self.own.get(card.id, ()), *self.kin.get(card.id, ()))
-        ]
-        near = {"own": self.own.get(accelerator.id, ()), "kin": self.kin.get(accelerator.id, ())}
-        return {kind: rows for kind, rows in {**near, "sister": tuple(sisters)}.items() if rows}
+    def efficiency(self, at: Sharing) -> tuple[float, str]:
+        """Of n devices, and by which situation it is judged."""
+        uneven, wait = self._moved(at.card)
+        lost = exp(_uneven_log(at, self.fitted) + uneven) + exp(_wait_log(at, self.fitted) + wait)
+        if any(run.own_work for run in self.there.get(at.card, ())):
+            return 1 / (1 + lost), "own"
+        return 1 / (1 + lost), "card" if f"wait {at.workload}" in self.fitted else "workload"
+
+    def kin(self, card: str) -> bool:
+        """Was any workload measured on several of these?"""
+        return f"wait {card}" in self.fitted or card in self.there
+
+    def _moved(self, card: str) -> tuple[float, float]:
+        """By what the runs move ln s and ln c of the workload on this card."""
+        if card not in self.moved:
+            runs = [*self.there.get(card, ()), *(run for run in self.elsewhere if run.sharing.card != card)]
+            self.moved[card] = _conditioned(runs, self._sds(card), card, self.fitted) if runs else (0.0, 0.0)
+        return self.moved[card]
+
+    def _sds(self, card: str) -> tuple[float, ...]:
+        card_sd = (KNOWN_SD if f"wait {card}" in self.fitted else UNKNOWN_SD)["card"]
+        return (*card_sd, *(KNOWN_SD if f"wait {self.work}" in self.fitted else UNKNOWN_SD)["work"])
 
 
 def scaling(workload: Workload, accelerator: Accelerator, platform: Platform, rate_1: float, losses: Losses) -> Scaling:
     """rate_1: samples/s of one device."""
     n, link = platform.accelerators, link_class(accelerator, platform)
-    line, nearest = losses.line(accelerator, link)
-    gb_per_s = _gradient_gb(workload.parameters_m) * rate_1 / workload.batch_per_accelerator
-    around, own = 2 * (n - 1) / n, nearest == "own"
-    efficiency = 1 / (1 + around * (line.s + line.c * gb_per_s))
-    sd = hypot(around * efficiency * line.sd(gb_per_s), LOSS_SD[own] * (1 - efficiency), MACHINE_SD[link] * log2(n))
-    if platform.link is None and nearest in ("sister", "class"):
+    gb_per_s = _gb_per_s(step_of(losses.work, workload), rate_1, workload.batch_per_accelerator)
+    half = _half(losses.work, workload.precision)
+    at = Sharing(losses.work, card_model(accelerator), link, n, gb_per_s, _faster(accelerator, link), half=half)
+    efficiency, situation, sd = _shared(at, losses)
+    if platform.link is None and situation in ("card", "workload") and not _on_board(accelerator):
         sd = hypot(sd, DOUBTFUL_LINK_SD)
+    near = "kin" if situation in ("card", "workload") and losses.kin(at.card) else situation
     values = {"n": n, "efficiency": efficiency, "factor": n * efficiency, "name": accelerator.name, "link": link}
-    text = Message(EVIDENCE[nearest], **values)
-    return Scaling(efficiency, own, sd, f"scaling ×{n} {link} {accelerator.id}", text)
+    text = Message(EVIDENCE[near], **values)
+    return Scaling(efficiency, situation == "own", sd, f"scaling ×{n} {link} {accelerator.id}", text)
+
+
+def _shared(at: Sharing, losses: Losses) -> tuple[float, str, float]:
+    """Efficiency, the situation by which it is judged, and its log sd."""
+    if at.n == 1:
+        return 1.0, "alone", 0.0
+    if at.link == "network":
+        uneven = NETWORK["uneven"] * _ring(at.n)
+        efficiency = 1 / step_together_s(1.0, at.gb_per_s, NETWORK["wait"], at.n, uneven)
+        return efficiency, "network", hypot(NETWORK["noise"] * log2(at.n), NETWORK["share"] * (1 - efficiency))
+    efficiency, situation = losses.efficiency(at)
+    return efficiency, situation, spread(losses.fitted, situation, at.link, at.n, efficiency)
 
 
 EVIDENCE = {
     "own": "× {n} × {efficiency:.3f}: it was measured on several {name}",
     "kin": "× {n} × {efficiency:.3f}: its kin were measured on several {name}",
-    "sister": "× {n} × {efficiency:.3f}: usual for {link}, and for cards like {name}",
-    "class": "× {n} × {efficiency:.3f}: usual for {link}",
+    "card": "× {n} × {efficiency:.3f}: it was measured on several other cards; usual for {link}",
+    "workload": "× {n} × {efficiency:.3f}: usual for {link}",
+    "network": "× {n} × {efficiency:.3f}: usual for {link}",
+    "alone": "× {n}",
 }
 
 
 def link_class(accelerator: Accelerator, platform: Platform) -> str:
-    """NVLink, PCIe, PCIe of consumer cards (no direct traffic) or network; by form factor if not stated."""
+    """NVLink of a board, PCIe, PCIe of consumer cards (no direct traffic), either with an NVLink bridge between pairs,
+    or network; by form factor if not stated."""
     if platform.nodes > 1:
         return "network"
-    link = platform.link or ("NVLink" if accelerator.form_factor.startswith(("SXM", "superchip")) else "PCIe")
-    if "nvlink" in link.casefold():
+    board = _on_board(accelerator)
+    link = (platform.link or ("NVLink" if board else "PCIe")).casefold()
+    if board and "nvlink" in link:
         return "NVLink"
-    return "PCIe, consumer" if accelerator.name.startswith(("GeForce", "TITAN")) else "PCIe"
+    kind = "PCIe, consumer" if accelerator.name.startswith(("GeForce", "TITAN")) else "PCIe"
+    return f"{kind}, bridge" if "nvlink" in link else kind
 
 
-def _usual_link(accelerator: Accelerator) -> str:
-    return link_class(accelerator, Platform(variants=(accelerator,)))
+def _on_board(accelerator: Accelerator) -> bool:
+    """Of a form that always has NVLink."""
+    return accelerator.form_factor.startswith(("SXM", "superchip"))
 
 
-def _gradient_gb(parameters_m: float) -> float:
-    """GB of 4-byte gradients."""
-    return 4e-3 * parameters_m
+def card_model(accelerator: Accelerator) -> str:
+    """The name without the size of the memory, which says nothing about links."""
+    return _MEMORY.sub("", accelerator.name)
 
 
-def _wait_s_per_gb(accelerator: Accelerator, link: str) -> float:
-    faster = accelerator.link_gb_per_s / NVLINK_GB_PER_S if link == "NVLink" and accelerator.link_gb_per_s else 1.0
-    return WAIT_S_PER_GB[link] / faster
+_MEMORY = re.compile(r" [0-9]+GB\b")
 
 
-def _prior(accelerator: Accelerator, link: str) -> _Line:
-    """What the class of the link is known for."""
-    s, c = UNEVEN[link], _wait_s_per_gb(accelerator, link)
-    return _Line(s, c, (UNEVEN_SD * s) ** 2, (WAIT_SD * c) ** 2, 0.0)
+def _base(link: str) -> str:
+    return link.removesuffix(", bridge")
 
 
-def _fitted(prior: _Line, rows: Mapping[str, Iterable[_Loss]], more: float) -> _Line:
-    """Bayesian linear regression with the class as its prior: two normal equations. more: of every row of the very
-    workload, lost to its own unevenness."""
-    a, b, d = 1 / prior.var_s, 0.0, 1 / prior.var_c
-    u, v = prior.s / prior.var_s, prior.c / prior.var_c
-    for kind, row in ((kind, row) for kind, found in rows.items() for row in found):
-        least, share = ROW_SD[kind]
-        sd = hypot(least, share * (prior.s + prior.c * row.gb_per_s)) * OLD_ROW**row.old
-        lost, weight = row.lost - more * (kind == "own"), 1 / sd**2
-        a, b, d = a + weight, b + weight * row.gb_per_s, d + weight * row.gb_per_s**2
-        u, v = u + weight * lost, v + weight * row.gb_per_s * lost
-    det = a * d - b * b
-    return _Line((d * u - b * v) / det, (a * v - b * u) / det, d / det, a / det, -b / det)
+def _ring(n: int) -> float:
+    """What each device sends of its gradients in a ring all-reduce, in times of their size."""
+    return 2 * (n - 1) / n
 
 
-def _losses(parameters_m: Mapping[str, float], evidence: Evidence) -> dict[str, tuple[_Loss, ...]]:
-    """Card -> every measured run of these workloads on several, where one was measured alike."""
-    found: dict[str, list[_Loss]] = {}
-    for name, size in parameters_m.items():
-        for run in (row.result for row in evidence.several.get(name, ())):
-            if run.accelerator in evidence.accelerators and (one := same_on_one(run, evidence)):
-                n = run.accelerators
-                lost = (n * one / run.samples_per_s - 1) * n / (2 * (n - 1))
-                row = _Loss(lost, _gradient_gb(size) * one / run.batch_per_accelerator, is_old(run.software))
-                found.setdefault(run.accelerator, []).append(row)
-    return {card: tuple(rows) for card, rows in found.items()}
+def step_of(name: str, workload: Workload) -> tuple[float, float]:
+    """As in STEPS; of another workload its parameters, and rates in samples."""
+    return STEPS.get(name, (workload.parameters_m, 1.0))
+
+
+def _gb_per_s(step: tuple[float, float], rate_1: float, batch: int) -> float:
+    """GB of 4-byte gradients for each second of a step of one device; little, but not 0, where nobody counted."""
+    parameters_m, units = step
+    return max(4e-3 * parameters_m * rate_1 / units / batch, LEAST_GB_PER_S)
+
+
+LEAST_GB_PER_S = 1e-6
+
+
+def _half(workload: str, precision: str) -> bool:
+    """Does it exchange gradients of two bytes? The scripts of the table do in mixed precision (Apex O2); PyTorch's own
+    keeps them at four."""
+    return workload in STEPS and precision == "amp"
+
+
+def _faster(accelerator: Accelerator, link: str) -> float:
+    known = accelerator.link_gb_per_s if link == "NVLink" else None
+    return known / NVLINK_GB_PER_S if known else 1.0
+
+
+def _uneven_log(at: Sharing, fitted: Fitted) -> float:
+    return sum(fitted.get(name, 0.0) * times for name, times in uneven_terms(at).items())
+
+
+def _wait_log(at: Sharing, fitted: Fitted) -> float:
+    return wait_offset(at) + sum(fitted.get(name, 0.0) * times for name, times in wait_terms(at).items())
+
+
+def _conditioned(runs: Iterable[Run], sds: tuple[float, ...], card: str, fitted: Fitted) -> tuple[float, float]:
+    """Deviations of ln s and ln c, from those of the card and of the workload: least squares with priors around 0."""
+    found = list(runs)
+    parts = np.array([[run.sharing.card == card] * 2 + [run.own_work] * 2 for run in found], dtype=float)
+    usual = np.array([[_uneven_log(r.sharing, fitted), _wait_log(r.sharing, fitted)] for r in found])
+    measured, moved, prior = np.array([run.lost_log for run in found]), np.zeros(4), np.array(sds) ** -2.0
+    for _ in range(ROUNDS):
+        lost = np.exp(np.clip(usual + parts[:, :2] * moved[:2] + parts[:, 2:] * moved[2:], LEAST, MOST))
+        step = 1 + lost.sum(axis=1)
+        slope = parts * np.tile(lost, 2) / step[:, None]
+        weight = 1 / (NOISE**2 + (SHARE * (1 - 1 / step)) ** 2)
+        normal = slope.T @ (slope * weight[:, None]) + np.diag(prior)
+        gradient = slope.T @ (weight * (measured - np.log(step))) - prior * moved
+        change = np.clip(np.linalg.solve(normal, gradient), -1, 1)
+        moved = moved + change
+        if np.abs(change).max() < SETTLED:
+            break
+    return float(moved[0] + moved[2]), float(moved[1] + moved[3])
+
+
+def _runs(name: str, workload: Workload, own: bool, evidence: Evidence, fitted: Fitted) -> Iterator[Run]:
+    """Measured runs of a workload on several, where one was measured alike; of others those the fit has not seen."""
+    for run in (row.result for row in evidence.several.get(name, ())):
+        card = evidence.accelerators.get(run.accelerator)
+        if card is None or not (own or _unseen(name, card_model(card), fitted)):
+            continue
+        if one := same_on_one(run, evidence):
+            at = sharing_of(run, card, one, step_of(name, workload))
+            yield Run(at, log(run.accelerators * one / run.samples_per_s), own)
+
+
+def _unseen(workload: str, card: str, fitted: Fitted) -> bool:
+    return f"wait {workload}" not in fitted or f"wait {card}" not in fitted
+
+
+def sharing_of(run: BenchmarkResult, card: Accelerator, one_per_s: float, step: tuple[float, float]) -> Sharing:
+    """A measured run as the fit sees it. one_per_s: rate of one device. step: see STEPS."""
+    link = link_class(card, Platform(variants=(card,), per_node=run.accelerators, link=run.link))
+    gb_per_s = _gb_per_s(step, one_per_s, run.batch_per_accelerator)
+    return Sharing(
+        run.workload,
+        card_model(card),
+        link,
+        run.accelerators,
+        gb_per_s,
+        _faster(card, link),
+        is_old(run.software),
+        _half(run.workload, run.precision),
+    )
 
 
 def same_on_one(run: BenchmarkResult, evidence: Evidence) -> float | None:
@@ -217,7 +354,7 @@ def same_on_one(run: BenchmarkResult, evidence: Evidence) -> float | None:
         (
             row.result.samples_per_s
             for row in rows
-            if not row.shared
+            if row.together == 1
             and (row.result.batch_per_accelerator, row.result.software) == (run.batch_per_accelerator, run.software)
         ),
         None,

@@ -19,7 +19,9 @@ from gpuwise.cost.billing import tax_factor
 from gpuwise.cost.discounts import Discounts
 from gpuwise.errors import Message
 from gpuwise.estimate import exact, probability_less
-from gpuwise.model import Accelerator, Assumptions, Ranking, Refusal, Workload
+from gpuwise.model import Accelerator, Assumptions, Candidate, Ranking, Refusal, Workload
+from gpuwise.rank import architecture
+from gpuwise.rank.architecture import HostFact
 from gpuwise.rank.pricing import Predict, Priced, Rows, price
 from gpuwise.rank.rules import Floats, GpuFilter, Mask, Quota, Rule, offer_rules, usual_prices
 from gpuwise.rank.settled import SORT_KEYS, Settled, settle
@@ -36,6 +38,7 @@ class Context:
 
     predict: one workload and its platforms -> a Prediction or Refusal each. gpu, quotas, discounts: the person's own,
     parsed. usual_usd_per_hour: accelerator id -> usual hourly price of one device, against implausible prices.
+    hosts: what is known of the CPUs of instance families.
     """
 
     as_of: date
@@ -47,6 +50,7 @@ class Context:
     quotas: Sequence[Quota] = ()
     discounts: Discounts = field(default_factory=Discounts)
     usual_usd_per_hour: Mapping[str, float] = field(default_factory=dict)
+    hosts: Sequence[HostFact] = ()
 
 
 def rank(offers: Catalogue, workloads: Sequence[Workload], request: RankRequest, context: Context) -> Ranking:
@@ -104,7 +108,9 @@ def _judge(
         discounts=context.discounts,
         as_of=context.as_of,
     )
-    return priced, sieve(offers, _outcome_rules(priced, request), workload.name)
+    built_for = architecture.rule(offers, workload, context.hosts)
+    rules = [*([built_for] if built_for else []), *_outcome_rules(priced, request)]
+    return priced, sieve(offers, rules, workload.name)
 
 
 SURE = 0.9
@@ -183,12 +189,30 @@ def _outcome_rules(priced: Priced, request: RankRequest) -> list[Rule]:
     return rules
 
 
+def _memory_in_doubt(best: Candidate, settled: Settled) -> Iterator[Message]:
+    memory = best.prediction.memory
+    if memory is None or memory.verdict != "doubtful":
+        return
+    values = {"workload": best.workload, "need": memory.need_gib.high, "usable": memory.usable_gib}
+    sure = settled.surely_fitting()
+    if sure is None:
+        text = "{workload}: the first offer may lack memory ({usable:.1f} GiB, up to {need:.1f} needed), as all others"
+        yield Message(text, **values)
+        return
+    text = (
+        "{workload}: the first offer may lack memory ({usable:.1f} GiB, up to {need:.1f} needed); "
+        "the first one that surely fits is {offer} ({gpu})"
+    )
+    yield Message(text, offer=sure.offer.id, gpu=sure.offer.accelerator, **values)
+
+
 def _warnings(request: RankRequest, settled: Settled) -> Iterator[Message]:
     """What a reader should know before he trusts the first row."""
     for best in settled.candidates(1):
-        if request.deadline_s is None:
+        yield from _memory_in_doubt(best, settled)
+        if request.deadline_s is None or best.time_s is None:
             continue
-        chance = probability_less(best.time_s, exact(request.deadline_s))
+        chance = settled.reached_fraction * probability_less(best.time_s, exact(request.deadline_s))
         if chance < SURE:
             yield Message(
                 "{workload}: the first offer meets the deadline with a probability of {percent:.0f} %",

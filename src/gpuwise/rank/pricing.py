@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from gpuwise.catalogue import NO_DATE, Catalogue, as_days, as_float
 from gpuwise.cost.billing import Terms, bill_lines, bill_usd, elasticity, share_usd, terms
 from gpuwise.cost.discounts import Discounts
+from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate, total
 from gpuwise.model import Accelerator, Assumptions, Cost, Platform, Prediction, Refusal, Workload
+from gpuwise.predict.feed import Feeds, Limit
+from gpuwise.predict.target import samples_needed
 from gpuwise.request import RankRequest
 from gpuwise.units import SECONDS_PER_HOUR
 
@@ -57,15 +60,19 @@ class Duration:
 class Times:
     """How long m offers take for one workload; arrays have shape (m,), NaN where there is no prediction.
 
-    outcomes: one a platform; platform: index into it. work: samples in all. run_s: without interruptions.
+    outcomes: one a platform, of the devices alone; platform: index into it. work: samples in all, one a platform (more
+    accelerators need more epochs to a target). feeds: what hosts and store let through. run_s: without interruptions.
     host_sd: log sd between equal machines of two providers, which predictions by platform do not tell apart.
+    whole: the times are of the whole job; else of a million samples, without preparation (`Workload.undecided`).
     """
 
     duration: Duration
     outcomes: Sequence[Prediction | Refusal]
     platform: Rows
-    work: float
+    work: Sequence[Estimate]
+    feeds: Feeds
     host_sd: float
+    whole: bool
     spot: Mask
     prepare_s: Floats
     run_s: Floats
@@ -105,6 +112,22 @@ class Priced:
         return {rule: np.array([t == rule for t in table])[self.times.platform] for rule in sorted({*table} - {""})}
 
     def prediction(self, row: int) -> Prediction | Refusal:
+        """Of this offer: what its host lets through of the devices' rate."""
+        outcome = self._outcome(row)
+        if isinstance(outcome, Refusal):
+            return outcome
+        left = self.times.feeds.rate(row, outcome.throughput_per_s)
+        limit = self.limit(row)
+        if limit is None or not limit.sure:
+            return replace(outcome, throughput_per_s=left)
+        return replace(outcome, throughput_per_s=left, evidence=(*outcome.evidence, _as_evidence(limit)))
+
+    def limit(self, row: int) -> Limit | None:
+        """What of the host or the store caps this offer, or may."""
+        outcome = self._outcome(row)
+        return self.times.feeds.limit(row, outcome.throughput_per_s) if isinstance(outcome, Prediction) else None
+
+    def _outcome(self, row: int) -> Prediction | Refusal:
         return self.times.outcomes[int(self.times.platform[row])]
 
     def time(self, row: int) -> Estimate:
@@ -112,16 +135,19 @@ class Priced:
         outcome = self.prediction(row)
         assert isinstance(outcome, Prediction)
         host = f"host {self.offers.provider[row]} {self.offers.instance[row] or ''}".rstrip()
-        run = (self.times.work / outcome.throughput_per_s).widened(host, self.times.host_sd)
+        work = self.times.work[int(self.times.platform[row])]
+        run = (work / outcome.throughput_per_s).widened(host, self.times.host_sd)
         if self.times.spot[row]:
             run = run * self.times.duration.stops
+        if not self.times.whole:
+            return run
         own = as_float(self.offers.preparation_s[row])
         return total((self.times.duration.prepare if own is None else Estimate(value=own, basis="quoted"), run))
 
     def cost(self, row: int) -> Estimate | None:
         """The gross bill of this job alone, in USD; None for a machine that sends none."""
         money = self._money(row, float(self.cost_usd[row]), float(self.bill_slope[row]))
-        return None if money is None else replace(money, bounds=self._bill_bounds(row))
+        return replace(money, bounds=self._bill_bounds(row)) if money is not None and self.times.whole else money
 
     def share(self, row: int) -> Estimate | None:
         return self._money(row, float(self.share_usd[row]), 1.0)
@@ -168,6 +194,16 @@ class Priced:
         return Cost(billed_usd=gross, lines=lines, credit_usd=credit)
 
 
+def _as_evidence(limit: Limit) -> Message:
+    return Message(
+        "× {factor:.3g}: the {part} lets {fed:,.0f} samples/s through of the {taken:,.0f} that the GPUs take",
+        factor=limit.used_fraction,
+        part=limit.part,
+        fed=limit.per_s,
+        taken=limit.device_per_s,
+    )
+
+
 def price(
     offers: Catalogue,
     hourly_usd: Floats,
@@ -191,9 +227,9 @@ def price(
     )
     rated, agreed = discounts.covered(offers, as_of)
     price_sd = np.where(agreed, 0.0, _price_sd(offers, assumptions, as_of))
-    cost = np.where(conditions.billable, bill_usd(conditions, times.time_s), np.nan)
     share = share_usd(conditions, times.time_s)
-    slope = elasticity(conditions, times.time_s, times.time_sd)
+    bill, slope = _bill(conditions, times)
+    cost = np.where(conditions.billable, bill, np.nan)
     return Priced(
         offers=offers,
         workload=workload,
@@ -211,6 +247,21 @@ def price(
     )
 
 
+def _bill(conditions: Terms, times: Times) -> tuple[Floats, Floats]:
+    """USD and d ln bill / d ln time; of a job of unknown length what a million samples cost, without a billing step."""
+    if times.whole:
+        return bill_usd(conditions, times.time_s), elasticity(conditions, times.time_s, times.time_sd)
+    return conditions.price_usd_per_hour * times.time_s / SECONDS_PER_HOUR, np.ones(len(times.time_s))
+
+
+def _work(workload: Workload, platforms: Sequence[Platform], jobs: int) -> list[Estimate]:
+    """Samples in all, one a platform; a million where nobody said how long the job is."""
+    if workload.undecided:
+        return [Estimate(value=1e6, basis="measured")] * len(platforms)
+    needed = {n: samples_needed(workload, n) * jobs for n in {p.accelerators for p in platforms}}
+    return [needed[p.accelerators] for p in platforms]
+
+
 def _times(
     offers: Catalogue,
     workload: Workload,
@@ -222,13 +273,18 @@ def _times(
     platforms, platform = platforms_of(offers, accelerators)
     outcomes = predict(workload, platforms)
     duration = Duration.of(request, assumptions)
-    work, host_sd = workload.total_samples * request.jobs, assumptions[OTHER_HOST].value
+    host_sd = assumptions[OTHER_HOST].value
+    whole, work = not workload.undecided, _work(workload, platforms, request.jobs)
+    feeds = Feeds.of(workload, offers.vcpus * offers.nodes, assumptions)
     speed, speed_sd = _speed(outcomes)
+    rate, rate_sd = feeds.rates(speed[platform], speed_sd[platform])
+    samples, samples_sd = np.array([(w.value, w.log_sd) for w in work], np.float64).reshape(-1, 2)[platform].T
     spot, usual = offers.market.isin(("spot",)), np.isnan(offers.preparation_s)
-    run_s = work / speed[platform]
+    run_s = samples / rate
     busy_s = run_s * np.where(spot, duration.stops.value, 1.0)
-    busy_sd = np.hypot(np.hypot(speed_sd[platform], host_sd), np.where(spot, duration.stops.log_sd, 0.0))
-    prepare_s = np.where(usual, duration.prepare.value, offers.preparation_s)
+    run_sd = np.hypot(np.hypot(rate_sd, samples_sd), host_sd)
+    busy_sd = np.hypot(run_sd, np.where(spot, duration.stops.log_sd, 0.0))
+    prepare_s = np.where(usual, duration.prepare.value, offers.preparation_s) * whole
     prepare_sd = np.where(usual, duration.prepare.log_sd, 0.0)
     time_s = prepare_s + busy_s
     return Times(
@@ -236,7 +292,9 @@ def _times(
         outcomes=outcomes,
         platform=platform,
         work=work,
+        feeds=feeds,
         host_sd=host_sd,
+        whole=whole,
         spot=spot,
         prepare_s=prepare_s,
         run_s=run_s,

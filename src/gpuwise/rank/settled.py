@@ -20,6 +20,15 @@ OLD_PRICE_DAYS = 30
 CONTENDERS = 150
 """So many offers at most, the cheapest first, are drawn for p_cheapest; of others it is not said."""
 
+FULLY_USED = 0.95
+"""An offer whose host leaves at least so much of the GPU is not marked as limited."""
+
+CPU_LIMITS = Message(
+    "CPU limits this offer: {used} % of the GPU used ({vcpus} vCPUs load {fed} of {taken} samples/s)"
+).template
+STORAGE_LIMITS = Message("storage limits this offer: {used} % of the GPU used ({fed} of {taken} samples/s)").template
+"""Marks that stand in each row that they hold for, however many there are."""
+
 SORT_KEYS = ("cost", "time", "price", "p_cheapest")
 
 
@@ -41,6 +50,12 @@ class Settled:
     hourly: int | None
 
     @property
+    def reached_fraction(self) -> float:
+        """Share of runs that reach the end of training at all."""
+        stop = self.priced.workload.stop
+        return 1.0 if stop is None else stop.reached_fraction
+
+    @property
     def total(self) -> int:
         """How many offers are left."""
         return int(self.alive.sum())
@@ -52,6 +67,12 @@ class Settled:
             worst = np.partition(self.key[rows], limit)[limit]
             rows = rows[self.key[rows] <= worst]
         return self._shown(rows, limit)
+
+    def surely_fitting(self) -> Candidate | None:
+        """The best offer on which memory is not in doubt."""
+        memory = [outcome.memory for outcome in self.priced.times.outcomes]
+        fits = np.array([fit is None or fit.verdict == "fits" for fit in memory])[self.priced.times.platform]
+        return next(self._shown(np.flatnonzero(self.alive & fits), 1), None)
 
     def frontier(self) -> Iterator[Candidate]:
         return self._shown(np.flatnonzero(self.on_frontier))
@@ -67,10 +88,12 @@ class Settled:
         prediction = self.priced.prediction(row)
         assert isinstance(prediction, Prediction)
         offer = self.priced.offers.offer(row)
-        p = float(self.p_cheapest[row])
+        p, whole = float(self.p_cheapest[row]), self.priced.times.whole
         reasons = {"wait_s": Message("no source states how long this offer makes you wait")}
         if np.isnan(p):
             reasons["p_cheapest"] = Message("the offer stands apart, has no cost to compare, or too many cost the same")
+        if not whole:
+            return _by_the_million(self.priced, row, offer, prediction, reasons, bool(self.on_frontier[row]), p)
         return Candidate(
             offer=offer,
             workload=self.priced.workload.name,
@@ -88,6 +111,41 @@ class Settled:
             marks=tuple(_marks(self.priced, row, offer)),
             reasons=reasons,
         )
+
+
+DURATION_UNKNOWN = Message("duration unknown: nothing says how long the job is (--samples, --epochs)")
+
+
+def _by_the_million(
+    priced: Priced, row: int, offer: Offer, prediction: Prediction, reasons: dict[str, Message], star: bool, p: float
+) -> Candidate:
+    """An offer for a job of unknown length: no totals, but what its work costs there (UC-050)."""
+    million = priced.figure(row)
+    steps = priced.workload.batch_per_accelerator * offer.accelerators * 1000
+    totals = ("time_s", "cost_usd", "cost_share_usd", "break_even_hours_per_month")
+    reasons = {**reasons, **dict.fromkeys(totals, DURATION_UNKNOWN)}
+    if million is None:
+        none = _no_share(offer) if offer.market == "owned" else _no_cost(offer)
+        reasons |= dict.fromkeys(("usd_per_million_samples", "usd_per_1000_steps"), none)
+    return Candidate(
+        offer=offer,
+        workload=priced.workload.name,
+        prediction=prediction,
+        price_usd_per_hour=as_float(priced.terms.price_usd_per_hour[row]),
+        time_s=None,
+        wait_s=None,
+        cost_usd=None,
+        cost_share_usd=None,
+        break_even_hours_per_month=None,
+        on_frontier=star,
+        p_cheapest=None if np.isnan(p) else p,
+        cost=None,
+        usd_per_million_samples=million,
+        usd_per_1000_steps=None if million is None else million * (steps / 1e6),
+        quotes=None,
+        marks=tuple(_marks(priced, row, offer)),
+        reasons=reasons,
+    )
 
 
 def settle(priced: Priced, alive: Mask, all_offers: Catalogue, sort: str) -> Settled:
@@ -214,19 +272,34 @@ def _marks(priced: Priced, row: int, offer: Offer) -> list[Message]:
         (assumed_step, Message("billing by the hour assumed")),
         (offer.host == "peer", Message("private host")),
     ]
-    return [*(mark for holds, mark in tests if holds), *_starved(priced, row, offer)]
+    return [*(mark for holds, mark in tests if holds), *_tight(priced, row), *_limited(priced, row, offer)]
 
 
-def _starved(priced: Priced, row: int, offer: Offer) -> Iterator[Message]:
-    """A host that cannot feed what its GPUs could take, by the work for a sample that the person's own run showed. The
-    cores are taken to be as fast as those of that run."""
-    prediction, decode_s = priced.prediction(row), priced.workload.decode_s
-    if not decode_s or not offer.vcpus or not isinstance(prediction, Prediction):
+def _tight(priced: Priced, row: int) -> Iterator[Message]:
+    """Memory that may not be enough."""
+    memory = priced.prediction(row).memory
+    if memory is not None and memory.verdict == "doubtful":
+        text = "memory doubtful: about {need:.1f} GiB needed, {usable:.1f} GiB usable"
+        yield Message(text, need=memory.need_gib.value, usable=memory.usable_gib)
+
+
+def _limited(priced: Priced, row: int, offer: Offer) -> Iterator[Message]:
+    """A host or a store that caps the offer; one that may, where nobody measured the loading; one that says nothing."""
+    limit, feeds = priced.limit(row), priced.times.feeds
+    if limit is None:
+        if feeds.measured and offer.vcpus is None:
+            yield Message("feed unknown: the offer does not say how many vCPUs it has")
         return
-    fed, taken = offer.vcpus / decode_s, prediction.throughput_per_s.value
-    if fed < taken:
-        text = "its {vcpus} vCPUs load about {fed:,.0f} samples/s of the {taken:,.0f} that the GPUs take"
-        yield Message(text, vcpus=offer.vcpus, fed=fed, taken=taken)
+    values = {"fed": round(limit.per_s), "taken": round(limit.device_per_s), "vcpus": offer.vcpus}
+    if not limit.sure:
+        yield Message(
+            "its {vcpus} vCPUs may limit it: about {fed} of {taken} samples/s if loading is as assumed",
+            **values,
+        )
+    elif limit.used_fraction < FULLY_USED:
+        used = round(100 * limit.used_fraction)
+        text = CPU_LIMITS if limit.part == "CPU" else STORAGE_LIMITS
+        yield Message(text, used=used, **values)
 
 
 def _quotes(offers: Catalogue, offer: Offer) -> Quotes | None:

@@ -19,7 +19,8 @@ from typing import Any
 from gpuwise.errors import Message
 from gpuwise.estimate import Estimate, Interval
 from gpuwise.locale import gettext, words
-from gpuwise.model import Candidate, CostLine, Exclusion, Fx, Offer, Ranking
+from gpuwise.model import BenchmarkResult, Candidate, CostLine, Exclusion, Fx, Offer, Prediction, Ranking
+from gpuwise.rank.several import Several
 from gpuwise.store.sheet import neutralise
 from gpuwise.view.page import Cell, Column, Table
 
@@ -107,11 +108,19 @@ def candidate(given: Candidate) -> Json:
         "wait_s": given.wait_s,
         "cost_usd": given.cost_usd,
         "cost_share_usd": given.cost_share_usd,
+        "usd_per_million_samples": given.usd_per_million_samples,
+        "usd_per_1000_steps": given.usd_per_1000_steps,
         "break_even_hours_per_month": given.break_even_hours_per_month,
         "p_cheapest": given.p_cheapest,
         "credit_usd": given.cost.credit_usd if given.cost else None,
     }
-    reasons = {"credit_usd": Message("there is no bill that a credit could pay"), **given.reasons}
+    known_length = Message("the length of the job is known: cost_usd is its bill")
+    reasons = {
+        "credit_usd": Message("there is no bill that a credit could pay"),
+        "usd_per_million_samples": known_length,
+        "usd_per_1000_steps": known_length,
+        **given.reasons,
+    }
     return {
         "offer": offer(given.offer),
         "workload": given.workload,
@@ -124,6 +133,42 @@ def candidate(given: Candidate) -> Json:
         "evidence": [words(e) for e in given.prediction.evidence],
         "remarks": [words(m) for m in given.marks],
     }
+
+
+def several(given: Several) -> Json:
+    """So many cards of one kind: one job on all of them, and as many jobs."""
+    answer, best = given.prediction, given.candidate
+    known: Json = {
+        "throughput_per_s": answer.throughput_per_s if isinstance(answer, Prediction) else None,
+        "time_s": given.time_s,
+        "added_fraction": given.added_fraction,
+        "cost_usd": best.cost_usd if best else None,
+        "offer_id": best.offer.id if best else None,
+        "side_by_side_s": given.side_by_side_s,
+        "side_by_side_usd": given.side_by_side_usd,
+        "together_s": given.together_s,
+        "together_usd": given.together_usd,
+    }
+    refused = {} if isinstance(answer, Prediction) else {"throughput_per_s": answer.reason}
+    offered = {name: given.reasons["candidate"] for name in ("cost_usd", "offer_id") if "candidate" in given.reasons}
+    return {"accelerators": given.accelerators, **_with_reasons(known, {**refused, **offered, **given.reasons})}
+
+
+def measured(given: BenchmarkResult) -> Json:
+    """A measured row; what is not known of it has its reason."""
+    known: Json = {
+        "workload": given.workload,
+        "mode": given.mode,
+        "accelerator": given.accelerator,
+        "precision": given.precision,
+        "batch_per_accelerator": given.batch_per_accelerator,
+        "samples_per_s": given.samples_per_s,
+        "software": given.software,
+        "memory_format": given.memory_format,
+        "source": given.source.ref,
+    }
+    unstated = Message("the table does not state it")
+    return _with_reasons(known, {name: unstated for name, value in known.items() if value is None})
 
 
 def offer(given: Offer) -> Json:

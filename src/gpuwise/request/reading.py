@@ -13,7 +13,7 @@ from gpuwise import units
 from gpuwise.errors import InvalidInput, Message, UnknownName
 from gpuwise.request.about import Option, options
 from gpuwise.request.places import country
-from gpuwise.request.types import CHOICES
+from gpuwise.request.types import CHOICES, EarlyStopEpochs
 from gpuwise.request.wishes import gpu_ranges, refuse_contradictions
 from gpuwise.units import Usd, UsdPerHour
 
@@ -198,6 +198,23 @@ def _share(text: str) -> float:
     )
 
 
+_EARLY_STOP = re.compile(r"\s*([^.:]+(?:\.[0-9]+)?)\s*\.\.\s*([^:]+):\s*(.+)")
+
+
+def _early_stop(text: str) -> EarlyStopEpochs:
+    """5..100:10 is from 5 epochs on, at most 100, with a patience of 10."""
+    found = _EARLY_STOP.fullmatch(text)
+    hint = Message("Write least..most:patience in epochs, such as 5..100:10.")
+    if not found:
+        raise InvalidInput(Message('"{text}" is no rule of early stopping.', text=text), hint)
+    least, most, patience = (units.parse_positive(part.strip()) for part in found.groups())
+    if least > most or patience > most:
+        raise InvalidInput(
+            Message('"{text}" can never be followed: least and patience lie above the most.', text=text), hint
+        )
+    return EarlyStopEpochs(least, most, patience)
+
+
 def _minutes(text: str) -> float:
     """A bare number is in minutes; a duration with its unit is read as one."""
     try:
@@ -303,6 +320,7 @@ KINDS: dict[str, Kind] = {
     "days": Kind(_typed(units.parse_count, _WHOLE)),
     "hours": Kind(_typed(_hours_per_month)),
     "count": Kind(_typed(units.parse_count, _WHOLE)),
+    "early_stop": Kind(_early_stop),
     "positive": Kind(_typed(units.parse_positive)),
     "fraction": Kind(_typed(_vat)),
     "share": Kind(_typed(_share)),
@@ -319,6 +337,7 @@ KINDS: dict[str, Kind] = {
     "host": Kind(_choice("host")),
     "tax": Kind(_choice("tax")),
     "precision": Kind(_choice("precision")),
+    "mode": Kind(_choice("mode")),
     "optimizer": Kind(_choice("optimizer")),
     "trainer": Kind(_choice("trainer")),
     "memory_format": Kind(_choice("memory_format")),

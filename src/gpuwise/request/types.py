@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass
 from datetime import date
+from typing import NamedTuple
 
 from gpuwise.request.about import about
 from gpuwise.units import Fraction, Hours, Seconds, Usd, UsdPerHour
@@ -20,6 +21,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "host": ("any", "datacentre"),
     "tax": ("net", "gross"),
     "precision": ("fp32", "tf32", "amp", "amp_bf16", "bf16", "fp8"),
+    "mode": ("train", "infer"),
     "optimizer": ("sgd", "momentum", "adam", "adamw", "adafactor"),
     "trainer": ("sgd", "adamw"),
     "memory_format": ("nchw", "nhwc"),
@@ -29,8 +31,16 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 """Closed lists, by kind. Those that `model` has too are compared with it by a test: importing it would cost time."""
 
-VERBS = ("rank", "explain", "describe", "measure", "ceilings", "check", "runs", "data")
+VERBS = ("rank", "explain", "describe", "measure", "ceilings", "check", "runs", "data", "accuracy")
 GROUPS = ("Filters", "Job", "Until", "Training", "Your own data", "Output")
+
+
+class EarlyStopEpochs(NamedTuple):
+    """Training ends after `patience` epochs without a better one, not before `least` epochs and not after `most`."""
+
+    least: float
+    most: float
+    patience: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +166,22 @@ class JobFilters(OfferFilters):
     batch: int | None = about("Batch per GPU.", kind="count", show="N", group="Job", example="64")
     epochs: float | None = about("Epochs to train.", kind="positive", show="N", group="Job", example="30")
     samples: int | None = about("Samples in an epoch.", kind="count", show="N", group="Job", example="79433")
+    target_fraction: Fraction | None = about(
+        "Train to this accuracy, instead of --epochs: time and bill as P10, P50, P90, by the learning curve of a run "
+        "(--measured) or by reference runs of a known task.",
+        kind="share", show="PERCENT", group="Job", flags=("--target-accuracy",), example="75.9%",
+    )  # fmt: skip
+    early_stop_epochs: EarlyStopEpochs | None = about(
+        "Train until accuracy stops growing, instead of --epochs: least and most epochs, and the patience.",
+        kind="early_stop", show="MIN..MAX:PATIENCE", group="Job", flags=("--early-stop",), example="5..100:10",
+    )  # fmt: skip
     precision: str | None = about(
         "Arithmetic of the training.", kind="precision", show="NAME", group="Job", example="amp"
     )
+    mode: str | None = about(
+        "infer: forward passes only, once over the samples unless --epochs says otherwise.",
+        kind="mode", show="MODE", group="Job", example="infer",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +210,10 @@ class ExplainRequest(JobFilters):
     offer: str | None = about(
         "The offer to explain, by its id.", show="ID", example="aws/p3.2xlarge/us-east-1/on-demand"
     )
-    on: str | None = about("The GPU to explain, with its number.", show="GPU", example="A100-80GB:2")
+    on: str | None = about(
+        "The GPU to explain, with its number; with + between several of them, one machine that has them all.",
+        show="GPU", example="A100-80GB:2",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,4 +268,19 @@ class DataRequest(OfferFilters):
         default=20,
         group="Output",
         example="all",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccuracyRequest:
+    """May I trust you? How wrong predictions were on measured rows that were left out, or on a table of your own."""
+
+    against: str | None = about(
+        "Score a CSV table of your own: rows that are given, and rows to be predicted from them.",
+        kind="path", show="FILE", group="Your own data", example="ours.csv",
+    )  # fmt: skip
+    split: tuple[str, ...] = about("Only these splits.", kind="names", default=(), show="ID", example="A,C")
+    by: str | None = about("Show the groups of one tag as well.", show="TAG", group="Output", example="family")
+    fresh: bool = about(
+        "Compute the splits again on this machine, which takes minutes.", kind="flag", default=False, group="Output"
     )

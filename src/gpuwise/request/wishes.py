@@ -10,7 +10,15 @@ from gpuwise import units
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.request.about import options
 from gpuwise.request.measuring import MeasureRequest, RunsRequest
-from gpuwise.request.types import DataRequest, DescribeRequest, ExplainRequest, JobFilters, OfferFilters, RankRequest
+from gpuwise.request.types import (
+    AccuracyRequest,
+    DataRequest,
+    DescribeRequest,
+    ExplainRequest,
+    JobFilters,
+    OfferFilters,
+    RankRequest,
+)
 
 
 def refuse_contradictions(request: object) -> None:
@@ -19,6 +27,7 @@ def refuse_contradictions(request: object) -> None:
         _refuse_no_offer(request)
     if isinstance(request, JobFilters):
         _refuse_no_tax(request)
+        _refuse_two_ends(request)
     if isinstance(request, RankRequest) and not (request.workloads or request.measured):
         what = next(option for option in options(RankRequest).values() if option.field == "workloads")
         raise InvalidInput(
@@ -32,6 +41,11 @@ def refuse_contradictions(request: object) -> None:
     if isinstance(request, DataRequest):
         _refuse_wrong_names(request)
         _refuse_unused(request, "data", USED_BY)
+    if isinstance(request, AccuracyRequest) and request.against and (request.split or request.fresh):
+        said = "--split" if request.split else "--fresh"
+        raise InvalidInput(
+            Message("--against and {other} exclude each other: your table, or our splits.", other=said), ONE
+        )
     if isinstance(request, MeasureRequest):
         _refuse_no_job(request)
     if isinstance(request, RunsRequest):
@@ -104,6 +118,20 @@ def _refuse_no_tax(request: JobFilters) -> None:
         raise InvalidInput(
             Message("--vat has no meaning with --tax net: net prices hold no VAT."),
             Message("Add --tax gross if you pay VAT, or leave --vat out."),
+        )
+
+
+def _refuse_two_ends(request: JobFilters) -> None:
+    """Training ends after so many epochs, at an accuracy, or when accuracy stops growing: one of them."""
+    ends = {
+        "--epochs": request.epochs,
+        "--target-accuracy": request.target_fraction,
+        "--early-stop": request.early_stop_epochs,
+    }
+    given = [name for name, value in ends.items() if value is not None]
+    if len(given) > 1:
+        raise InvalidInput(
+            Message("{names} exclude each other: training ends in one way.", names=" and ".join(given)), ONE
         )
 
 

@@ -24,8 +24,7 @@ Keys = tuple[str | int, ...]
 
 MAY_BE_ZERO = frozenset((
     "residual_usd", "electricity_usd_per_kwh", "hosting_usd_per_month", "staff_usd_per_month", "decode_s", "seed",
-    "off_fraction", "discount_fraction", "accuracy_fraction",
-    "preparation_s",
+    "failed_runs", "depthwise_gmacs", "off_fraction", "discount_fraction", "accuracy_fraction", "preparation_s",
 ))  # fmt: skip
 """Numbers that 0 makes sense for; all others are above 0. A share (*_fraction) is 1 at most, PUE 1 at least."""
 

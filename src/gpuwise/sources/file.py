@@ -26,10 +26,11 @@ from gpuwise.request.places import country
 from gpuwise.sources import Facts, Loaded
 from gpuwise.sources.document import CONTROL, Document, Keys, build, only, path_of, read_json, read_toml, tables
 from gpuwise.sources.offered import Offered, nearest
+from gpuwise.stopping import EarlyStop
 from gpuwise.store.delimited import Table, controls_note
 from gpuwise.store.tables import from_table, read_offers
 from gpuwise.units import Fraction, Hours, Seconds, UsdPerHour
-from gpuwise.workloads import FAMILIES
+from gpuwise.workloads import DURATION, FAMILIES, PLACEHOLDERS, UNDECIDED
 
 MEASUREMENT_SCHEMA = 1
 ADAM_BYTES = 16
@@ -264,11 +265,9 @@ def _variants(document: Document, text: str, keys: Keys, facts: Facts) -> tuple[
 # ---- workloads and measured runs ----
 
 
-def workload(path: Path, measured: Collection[str]) -> Workload:
+def workload(path: Path) -> Workload:
     """The workload that a TOML file states: the counts of `model.Workload`, with or without `[workload]` above them.
-
-    measured: workloads that it may name as `nearest`. DataError for another one, and for a family nobody knows.
-    """
+    DataError for a family nobody knows."""
     document = read_toml(path)
     inner = document.data.get("workload", document.data)
     keys: Keys = ("workload",) if "workload" in document.data else ()
@@ -276,19 +275,25 @@ def workload(path: Path, measured: Collection[str]) -> Workload:
         raise document.error(keys, Message("is not a table of keys and values"))
     name = inner.get("name", path.stem)
     usual = {"name": name, "title": name, "model": name, "sample": "sample", "state_bytes_per_parameter": ADAM_BYTES}
-    stated = build(document, _workload_file(), usual | inner, keys)
+    undecided = tuple(key for key in DURATION if key not in inner)
+    stated = build(document, _workload_file(), usual | {k: PLACEHOLDERS[k] for k in undecided} | inner, keys)
+    if stated.early_stop is not None:
+        _followed(document, (*keys, "early_stop"), stated.early_stop)
     _known(document, (*keys, "family"), stated.family, FAMILIES, Message("Use {names}.", names=", ".join(FAMILIES)))
-    for place, name in enumerate(stated.nearest):
-        look = Message("{count} are measured: see throughput.csv.", count=len(measured))
-        _known(document, (*keys, "nearest", place), name, measured, look)
     assumed = dict(stated.assumed)
     if "state_bytes_per_parameter" not in inner:
         assumed["state_bytes_per_parameter"] = "Adam in fp32; the file does not say"
+    assumed |= {key: UNDECIDED[key] for key in undecided}
     return Workload(
-        **{f.name: getattr(stated, f.name) for f in fields(stated)} | {"assumed": assumed},
+        **{f.name: getattr(stated, f.name) for f in fields(stated)} | {"assumed": assumed, "undecided": undecided},
         source=Source(kind="quoted", ref=path.name),
         reasons={} if stated.accuracy_fraction else {"accuracy_fraction": Message("the file does not state it")},
     )
+
+
+def _followed(document: Document, keys: Keys, rule: EarlyStop) -> None:
+    if max(rule.least_epochs, rule.patience_epochs) > rule.most_epochs:
+        raise document.error(keys, Message("can never be followed: least and patience lie above the most"))
 
 
 def _known(document: Document, keys: Keys, name: str, known: Collection[str], look: Message) -> None:
@@ -298,11 +303,14 @@ def _known(document: Document, keys: Keys, name: str, known: Collection[str], lo
         raise document.error(keys, Message('is "{name}", which nobody knows here', name=name), hint)
 
 
+_MADE = ("source", "reasons", "stop", "undecided", "memory")
+
+
 @cache
 def _workload_file() -> type[Any]:
     """`model.Workload` without the fields that only the product fills."""
     hints = get_type_hints(Workload)
-    stated = [(f.name, hints[f.name], _plain(f)) for f in fields(Workload) if f.name not in ("source", "reasons")]
+    stated = [(f.name, hints[f.name], _plain(f)) for f in fields(Workload) if f.name not in _MADE]
     return make_dataclass("WorkloadFile", stated, kw_only=True, frozen=True)
 
 

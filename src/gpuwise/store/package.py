@@ -14,9 +14,27 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from gpuwise.catalogue import Catalogue
-from gpuwise.model import Accelerator, Assumption, Assumptions, BenchmarkResult, Fx, Machine, Source, Workload
-from gpuwise.predict.roofline import Work
+from gpuwise.memory import MemoryReading
+from gpuwise.model import (
+    Accelerator,
+    Assumption,
+    Assumptions,
+    BenchmarkResult,
+    Fx,
+    Machine,
+    Source,
+    Workload,
+)
+from gpuwise.predict.answer import Model
+from gpuwise.predict.roofline import UNKNOWN_OPERATIONS, Work
+from gpuwise.predict.shipped import from_arrays
+from gpuwise.predict.tested import Table as Accuracy
+from gpuwise.predict.tested import parse as parse_accuracy
+from gpuwise.rank.architecture import HostFact
+from gpuwise.stopping import EpochReference
 from gpuwise.store.cache import Loaded, cached, key
 from gpuwise.store.facts import Facts
 from gpuwise.workloads import parse as parse_workloads
@@ -113,10 +131,28 @@ def throughput(workloads: Collection[str] | None = None) -> tuple[BenchmarkResul
     return tuple(_benchmark(row) for row in _rows("throughput.csv", workloads))
 
 
+def inference(workloads: Collection[str] | None = None) -> tuple[BenchmarkResult, ...]:
+    """Measured rates of forward passes of these workloads, or of all."""
+    return tuple(_answering(row) for row in _rows("inference.csv", workloads))
+
+
+@cache
+def model() -> Model:
+    """The shipped predictor: what `make fit` found."""
+    with np.load(io.BytesIO(_content("predictor.npz")), allow_pickle=False) as arrays:
+        return from_arrays(dict(arrays))
+
+
 @cache
 def measured() -> frozenset[str]:
     """The workloads that the throughput table has, by name."""
     return frozenset(row["workload"] for row in _rows("throughput.csv"))
+
+
+@cache
+def measured_cards() -> frozenset[str]:
+    """The accelerators that the throughput table has, by id."""
+    return frozenset(row["accelerator"] for row in _rows("throughput.csv"))
 
 
 @cache
@@ -127,9 +163,54 @@ def counts() -> Mapping[str, Work]:
             gmacs=float(row["gmacs"]),
             activations_m=float(row["activations_m"]),
             parameters_m=float(row["parameters_m"]),
+            operations=_number(row["operations"]) or UNKNOWN_OPERATIONS,
+            stored_m=_number(row["stored_m"]),
+            launches=_number(row["launches"]),
+            depthwise_gmacs=_number(row["depthwise_gmacs"]),
         )
         for row in _rows("counts.csv")
     }
+
+
+@cache
+def memory() -> Mapping[str, tuple[MemoryReading, ...]]:
+    """Workload of the memory table -> what a driver saw its runs take of one device."""
+    found: dict[str, tuple[MemoryReading, ...]] = {}
+    for row in _rows("memory.csv"):
+        found[row["workload"]] = (*found.get(row["workload"], ()), _memory(row))
+    return found
+
+
+@cache
+def hosts() -> tuple[HostFact, ...]:
+    """What is known of the CPUs of instance families and superchips."""
+    return tuple(
+        HostFact(
+            provider=row["provider"] or None,
+            instance=row["instance"] or None,
+            accelerator=row["accelerator"] or None,
+            cpu_architecture=row["cpu_architecture"],
+            source=row["source"],
+        )
+        for row in _rows("cpu_architectures.csv")
+    )
+
+
+@cache
+def epochs() -> tuple[EpochReference, ...]:
+    """Samples that reference runs of known tasks took to their target, by global batch."""
+    return tuple(
+        EpochReference(
+            task=row["task"],
+            target_fraction=float(row["target_fraction"]),
+            global_batch=int(row["global_batch"]),
+            runs=int(row["runs"]),
+            samples_to_target=float(row["samples_to_target"]),
+            cv_fraction=float(row["cv_fraction"]),
+            source=row["source"],
+        )
+        for row in _rows("epochs.csv")
+    )
 
 
 @cache
@@ -137,6 +218,12 @@ def assumptions() -> Assumptions:
     """Every figure that nobody measured here, by name."""
     table = tomllib.loads(_content("assumptions.toml").decode())
     return {name: Assumption(name=name, **row) for name, row in table.items()}
+
+
+@cache
+def accuracy() -> Accuracy:
+    """How wrong the predictor was on rows that were left out: as `make accuracy` found it."""
+    return parse_accuracy(json.loads(_content("accuracy.json")))
 
 
 @cache
@@ -207,6 +294,34 @@ def _accelerator(row: Mapping[str, Any]) -> Accelerator:
     )
 
 
+def _memory(row: Mapping[str, Any]) -> MemoryReading:
+    return MemoryReading(
+        batch_per_accelerator=int(row["batch_per_accelerator"]),
+        precision=row["precision"],
+        used_gib=float(row["peak_memory_gib"]),
+        accelerator=row["accelerator"],
+        accelerators=int(row["accelerators"]),
+        software=row["software"] or None,
+    )
+
+
+def _answering(row: Mapping[str, Any]) -> BenchmarkResult:
+    return BenchmarkResult(
+        workload=row["workload"],
+        family=row["family"],
+        accelerator=row["accelerator"],
+        precision=row["precision"],
+        accelerators=1,
+        batch_per_accelerator=int(row["batch_per_accelerator"]),
+        samples_per_s=float(row["samples_per_s"]),
+        software=row["software"] or None,
+        memory_format=row["memory_format"] or None,
+        mode="infer",
+        compiled=row["compiled"] == "yes",
+        source=Source(kind="published", ref=row["source"]),
+    )
+
+
 def _benchmark(row: Mapping[str, Any]) -> BenchmarkResult:
     return BenchmarkResult(
         workload=row["workload"],
@@ -218,6 +333,7 @@ def _benchmark(row: Mapping[str, Any]) -> BenchmarkResult:
         samples_per_s=float(row["samples_per_s"]),
         software=row["software"] or None,
         memory_format=row["memory_format"] or None,
+        link=row["link"] or None,
         observed=_day(row["observed"]),
         source=Source(kind="published", ref=row["source"]),
     )

@@ -15,6 +15,7 @@ from gpuwise.errors import Message
 from gpuwise.estimate import Estimate, exact, probability_less
 from gpuwise.locale import N_, _, words
 from gpuwise.model import Candidate, Fx, Ranking, Workload
+from gpuwise.rank.settled import CPU_LIMITS, STORAGE_LIMITS
 from gpuwise.view import figures, offers
 from gpuwise.view.page import SPANS, Cell, Made, Table, column, tabulate, word
 from gpuwise.view.vocabulary import line, method, unit
@@ -47,8 +48,9 @@ class Setting:
 
 
 def ranked(candidate: Candidate) -> Estimate | None:
-    """The figure by which an offer is called cheap: its share where there is one, else its bill."""
-    return candidate.cost_share_usd or candidate.cost_usd
+    """The figure by which an offer is called cheap: its share where there is one, else its bill; for a job of unknown
+    length what a million samples cost."""
+    return candidate.cost_share_usd or candidate.cost_usd or candidate.usd_per_million_samples
 
 
 def setting(ranking: Ranking, fx: Fx | None, deadline_s: float | None = None) -> Setting:
@@ -56,7 +58,7 @@ def setting(ranking: Ranking, fx: Fx | None, deadline_s: float | None = None) ->
         fx=fx,
         deadline_s=deadline_s,
         workloads={w.name: w for w in ranking.workloads},
-        time_unit=figures.time_unit([c.time_s.value for c in shown(ranking)]),
+        time_unit=figures.time_unit([c.time_s.value for c in shown(ranking) if c.time_s]),
         basis=ranking.basis,
     )
 
@@ -100,15 +102,21 @@ def _figure_columns(rows: Sequence[Candidate], given: Setting) -> Iterator[Made[
 
     time, money = (given.time_unit, given.time_scale), (given.money, given.usd_per_unit)
     no_accuracy, no_deadline = not _accuracy_counts(given), given.deadline_s is None
+    whole, parts = any(c.time_s for c in rows), any(c.usd_per_million_samples for c in rows)
     waits, bound = any(c.wait_s for c in rows), any(c.break_even_hours_per_month for c in rows)
     yield number(
         "accuracy_fraction", _("Accuracy"), lambda c: _accuracy(c, given), unit="%", rank=3, hidden=no_accuracy
     )
     yield estimate("throughput_per_s", _("Throughput"), "", UNSCALED, hidden=True)
-    yield estimate("time_s", _("Time"), *time)
+    yield estimate("time_s", _("Time"), *time, hidden=not whole)
     yield number("p_in_time", _("P(in time)"), lambda c: _in_time(c, given), rank=2, hidden=no_deadline)
     yield estimate("wait_s", _("Wait"), *time, rank=3, hidden=not waits)
-    yield estimate("cost_usd", _("Cost"), *money)
+    yield estimate("cost_usd", _("Cost"), *money, hidden=not whole)
+    million, steps = (_("{money} a million samples"), _("{money} for 1,000 steps"))
+    yield estimate(
+        "usd_per_million_samples", million.format(money=given.money), "", given.usd_per_unit, hidden=not parts
+    )
+    yield estimate("usd_per_1000_steps", steps.format(money=given.money), "", given.usd_per_unit, hidden=not parts)
     yield estimate("cost_share_usd", _("Share"), *money, hidden=given.basis != "share")
     yield number("p_cheapest", _("P(cheapest)"), _chance, rank=2)
     yield number("price_usd_per_hour", _("Price"), lambda c: _price(c, given.fx), unit=given.money, rank=2)
@@ -189,7 +197,16 @@ def _estimate(candidate: Candidate, key: str, given: Setting, scale: float) -> C
     if estimate is None:
         return figures.unknown(reason)
     cell = figures.estimate_cell(estimate, scale)
+    stop = given.workloads[candidate.workload].stop
+    if stop is not None and stop.open_ended and key in ("time_s", "cost_usd", "cost_share_usd"):
+        cell = _open_ended(cell)
     return _explained(cell, candidate, given.fx) if key == "cost_usd" else cell
+
+
+def _open_ended(cell: Cell) -> Cell:
+    """So many runs never reach the target that there is no upper end: the P90 shown is the least that it can be."""
+    low, dash, high = cell.span.partition("–")
+    return replace(cell, span=f"{low}–>{high}") if dash else cell
 
 
 def _explained(cell: Cell, candidate: Candidate, fx: Fx | None) -> Cell:
@@ -223,9 +240,11 @@ def _chance(candidate: Candidate) -> Cell:
 
 def _in_time(candidate: Candidate, given: Setting) -> Cell:
     """P(time ≤ deadline), by the log-normal law of the time: Φ(ln(deadline / time) / sd)."""
-    if given.deadline_s is None:
+    if given.deadline_s is None or candidate.time_s is None:
         return Cell(shown="–")
-    probability = probability_less(candidate.time_s, exact(given.deadline_s))
+    stop = given.workloads[candidate.workload].stop
+    reached = 1.0 if stop is None else stop.reached_fraction
+    probability = reached * probability_less(candidate.time_s, exact(given.deadline_s))
     return Cell(shown=figures.chance(probability), value=probability)
 
 
@@ -247,7 +266,15 @@ def _usual_marks(rows: Sequence[Candidate]) -> Usual:
     found: dict[str, list[Message]] = {}
     for mark in (mark for candidate in rows for mark in candidate.marks):
         found.setdefault(mark.template, []).append(mark)
-    return {template: marks for template, marks in found.items() if len(marks) > max(2, len(rows) / 2)}
+    usual = {template: marks for template, marks in found.items() if template not in (CPU_LIMITS, STORAGE_LIMITS)}
+    return {template: marks for template, marks in usual.items() if len(marks) > max(2, len(rows) / 2)}
+
+
+class _Ends(tuple[Any, Any]):
+    """The least and the greatest value of some marks, each written as the mark's text writes it: 77–190."""
+
+    def __format__(self, spec: str) -> str:
+        return "–".join(dict.fromkeys(format(value, spec) for value in self))
 
 
 def _in_one(marks: Sequence[Message]) -> str:
@@ -255,14 +282,17 @@ def _in_one(marks: Sequence[Message]) -> str:
     spread = {}
     for name in marks[0].values:
         values = sorted({mark.values[name] for mark in marks}, key=lambda v: v if isinstance(v, int | float) else 0)
-        spread[name] = "–".join(dict.fromkeys((str(values[0]), str(values[-1]))))
+        spread[name] = _Ends((values[0], values[-1]))
     return f"{words(Message(marks[0].template, **spread))} ({len(marks)})"
 
 
 def _legend(rows: Sequence[Candidate], given: Setting) -> Iterator[tuple[str, str]]:
     """What the signs of a column mean, by its key."""
     yield "on_frontier", _("{star} on the frontier: no other offer is both faster and cheaper.").format(star=STAR)
-    yield SPANS, _("Ranges are 80 % intervals.")
+    stops = [w.stop for w in given.workloads.values() if w.stop]
+    yield SPANS, _("Ranges are P10 to P90, the value is P50.") if stops else _("Ranges are 80 % intervals.")
+    if any(stop.open_ended for stop in stops):
+        yield "time_s", _("“>”: so many runs never reach the target that there is no P90; at least so much.")
     yield "p_cheapest", _("P(cheapest): how likely the offer is the cheapest of those ranked.")
     if given.deadline_s is not None:
         said = _("P(in time): how likely the job ends within {time}.")

@@ -35,7 +35,7 @@ Drawn = Sequence[tuple[Candidate, Estimate]]
 
 def cost_time_chart(rows: Sequence[Candidate], given: Setting) -> Chart | None:
     """The chart of the rows that have both figures; None if none has."""
-    drawn = [(c, figure) for c in rows if (figure := ranked(c)) and figure.value > 0]
+    drawn = [(c, figure) for c in rows if c.time_s and (figure := ranked(c)) and figure.value > 0]
     if not drawn:
         return None
     left = len(rows) - len(drawn)
@@ -76,7 +76,7 @@ def _point(candidate: Candidate, cost: Estimate, given: Setting) -> Spec:
         "market": market(offer.market),
         "workload": candidate.workload,
         **_numbers("cost", cost.interval(), given.usd_per_unit),
-        **_numbers("time", candidate.time_s.interval(), given.time_scale),
+        **(_numbers("time", candidate.time_s.interval(), given.time_scale) if candidate.time_s else {}),
         "price": f"{figures.price(offer, given.fx).shown} ({given.money})",
         "seen": figures.day(offer.observed, offer.observed_precision),
         "basis": method(candidate.prediction.method),
@@ -268,7 +268,7 @@ def _labels() -> Spec:
 def _alt(drawn: Drawn, given: Setting) -> str:
     """The picture in one sentence."""
     costs = sorted(cost.value / given.usd_per_unit for _c, cost in drawn)
-    times = sorted(c.time_s.value / given.time_scale for c, _cost in drawn)
+    times = sorted(c.time_s.value / given.time_scale for c, _cost in drawn if c.time_s)
     return _(
         "Scatter plot of {n} offers: cost from {cost_low} to {cost_high} {money}, "
         "time from {time_low} to {time_high} {unit}; {frontier} of them on the frontier."

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from gpuwise.estimate import Estimate
 from gpuwise.locale import _, words
-from gpuwise.model import Candidate, CostLine, Exclusion, Fx, Prediction, Ranking, Refusal, Workload
+from gpuwise.model import BenchmarkResult, Candidate, CostLine, Exclusion, Fx, Prediction, Ranking, Refusal, Workload
+from gpuwise.predict.target import samples_needed
+from gpuwise.rank.several import Several
+from gpuwise.stopping import Stop
 from gpuwise.view import figures
 from gpuwise.view.candidates import candidate_table, setting
+from gpuwise.view.memory import memory_blocks
 from gpuwise.view.page import SPANS, Block, Caution, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
+from gpuwise.view.several import several_blocks
 from gpuwise.view.vocabulary import error, line, method, rule, unit
 from gpuwise.view.workload import workload_facts
 
@@ -25,15 +31,26 @@ def explanation_page(
     exclusions: Sequence[Exclusion] = (),
     ranking: Ranking | None = None,
     fx: Fx | None = None,
+    instead: Candidate | None = None,
+    largest_batch: Mapping[str, int] = MappingProxyType({}),
+    several: Sequence[Several] = (),
+    nearest: Sequence[BenchmarkResult] = (),
 ) -> Page:
     """The answer to `explain`.
 
     answers: one platform is explained in full, several are compared and explained in short. candidate: the offer asked
     about, priced; exclusions: why it was left out, if it was. ranking: the cheapest offers with the GPU asked about.
+    instead, largest_batch, several, nearest: as in `api.Explained`.
     """
     return Page(
         title=_("Why do we think so about {workload}?").format(workload=workload.name),
-        blocks=tuple(_blocks(workload, answers, candidate, exclusions, ranking, fx)),
+        blocks=(
+            *_blocks(workload, answers, candidate, exclusions, ranking, fx),
+            *([_nearest(nearest)] if nearest else []),
+            *several_blocks(several, fx),
+            *memory_blocks(workload, answers, largest=largest_batch, instead=instead, fx=fx),
+            workload_facts(workload),
+        ),
     )
 
 
@@ -61,13 +78,38 @@ def _blocks(
     if ranking and ranking.candidates:
         yield _offers(ranking, fx)
     if candidate:
-        yield Facts(title=_("The offer"), facts=tuple(_offer(candidate, fx)))
+        yield Facts(title=_("The offer"), facts=tuple(_offer(candidate, workload.stop, fx)))
         if candidate.cost:
             yield _bill(candidate.cost.lines, candidate.cost.billed_usd, candidate.cost.credit_usd, fx)
-    yield workload_facts(workload)
+
+
+def _nearest(rows: Sequence[BenchmarkResult]) -> Table:
+    columns: list[Made[BenchmarkResult]] = [
+        column("workload", _("Network"), lambda r: word(r.workload)),
+        column("accelerator", _("GPU"), lambda r: Cell(shown=figures.devices(r.accelerator), value=r.accelerator)),
+        column("samples_per_s", _("Rate"), _rate, kind="number", unit=_("samples/s")),
+        column("precision", _("Precision"), lambda r: word(r.precision)),
+        column(
+            "batch_per_accelerator",
+            _("Batch"),
+            lambda r: Cell(shown=str(r.batch_per_accelerator), value=r.batch_per_accelerator),
+            kind="number",
+        ),
+        column("software", _("Software"), lambda r: word(r.software or ""), rank=1),
+        column("source", _("Source"), lambda r: word(r.source.ref), rank=1),
+    ]
+    return tabulate(_("The nearest measured rows"), columns, rows)
+
+
+def _rate(row: BenchmarkResult) -> Cell:
+    return Cell(shown=figures.number(row.samples_per_s), value=row.samples_per_s)
 
 
 def _where(answer: Answer) -> str:
+    if "+" in answer.platform:
+        return _("{n} GPUs, {names} in one machine").format(
+            n=answer.accelerators, names=figures.devices(answer.platform)
+        )
     return f"{answer.accelerators} × {figures.devices(answer.platform)}"
 
 
@@ -78,13 +120,12 @@ def _answer(answers: Sequence[Answer], workload: Workload) -> str:
         return _claim(answers[0], workload)
     speeds = sorted((claim.throughput_per_s.interval() for claim in claims), key=lambda inside: inside.value)
     widest = (min(inside.low for inside in speeds), max(inside.high for inside in speeds))
-    times = [figures.duration(workload.total_samples / inside.value) for inside in (speeds[-1], speeds[0])]
+    time = _job_time(workload, claims[0].accelerators, *(inside.value for inside in (speeds[-1], speeds[0])))
     devices = figures.devices("/".join(claim.platform for claim in claims))
     return _(
-        "{where}: {slow} to {fast} samples a second, by variant (with their intervals {low} to {high}); "
-        "{time} for the whole job without preparation."
+        "{where}: {slow} to {fast} samples a second, by variant (with their intervals {low} to {high}); {time}."
     ).format(
-        where=f"{claims[0].accelerators} × {devices}", time=_(" to ").join(dict.fromkeys(times)),
+        where=f"{claims[0].accelerators} × {devices}", time=time,
         slow=figures.number(speeds[0].value), fast=figures.number(speeds[-1].value),
         low=figures.number(widest[0]), high=figures.number(widest[1]),
     )  # fmt: skip
@@ -93,7 +134,7 @@ def _answer(answers: Sequence[Answer], workload: Workload) -> str:
 def _claim(answer: Answer, workload: Workload) -> str:
     if isinstance(answer, Refusal):
         return _("{where}: no prediction, {reason}.").format(where=_where(answer), reason=words(answer.reason))
-    return _("{where}: {speed}; {time} for the whole job without preparation.").format(
+    return _("{where}: {speed}; {time}.").format(
         where=_where(answer), speed=_speed(answer), time=_run_time(answer, workload)
     )
 
@@ -107,7 +148,16 @@ def _speed(prediction: Prediction) -> str:
 
 
 def _run_time(prediction: Prediction, workload: Workload) -> str:
-    return figures.duration(workload.total_samples / prediction.throughput_per_s.value)
+    return _job_time(workload, prediction.accelerators, prediction.throughput_per_s.value)
+
+
+def _job_time(workload: Workload, accelerators: int, *speeds_per_s: float) -> str:
+    """In words, at one speed or from one to another; what nobody said the length of has no time."""
+    if workload.undecided:
+        return _("duration unknown: nothing says how long the job is")
+    work = samples_needed(workload, accelerators).value
+    times = dict.fromkeys(figures.duration(work / per_s) for per_s in speeds_per_s)
+    return _("{time} for the whole job without preparation").format(time=_(" to ").join(times))
 
 
 def _in_short(answer: Answer, workload: Workload) -> Iterator[Fact]:
@@ -116,7 +166,7 @@ def _in_short(answer: Answer, workload: Workload) -> Iterator[Fact]:
         yield Fact(label=_("No prediction"), text=words(answer.reason))
         return
     yield Fact(label=_("Speed"), text=_speed(answer))
-    yield Fact(label=_("The whole job"), text=_run_time(answer, workload), why=_("without preparation"))
+    yield Fact(label=_("The whole job"), text=_run_time(answer, workload))
     yield from (Fact(label=_("Evidence"), text=words(e)) for e in answer.evidence)
     yield Fact(label=_("Uncertain by"), text=figures.budget(answer.throughput_per_s))
     yield Fact(label=_("To narrow it"), text=words(answer.advice))
@@ -177,7 +227,7 @@ def _share(fraction: float) -> Cell:
     return Cell(shown=figures.percent(fraction), value=fraction)
 
 
-def _offer(candidate: Candidate, fx: Fx | None) -> Iterator[Fact]:
+def _offer(candidate: Candidate, stop: Stop | None, fx: Fx | None) -> Iterator[Fact]:
     offer, money = candidate.offer, figures.code(fx)
     price, seen = figures.price(offer, fx), figures.day(offer.observed, offer.observed_precision)
     yield Fact(label=_("Offer"), text=offer.id, why=offer.note)
@@ -187,17 +237,32 @@ def _offer(candidate: Candidate, fx: Fx | None) -> Iterator[Fact]:
     billed = figures.price(offer, fx, candidate.price_usd_per_hour)
     if billed.shown != price.shown:
         yield Fact(label=_("Billed at"), text=f"{billed.shown} ({money})", why=_("after tax and agreements"))
-    inside = candidate.time_s.interval()
-    low, time, high = (figures.duration(s) for s in (inside.low, inside.value, inside.high))
-    between = f"{time} " + _("({low} to {high})").format(low=low, high=high) if low != high else time
-    yield Fact(label=_("Time"), text=between, why=figures.budget(candidate.time_s))
+    yield _time(candidate, stop)
     usd = 1.0 if fx is None else fx.usd_per_unit
     yield _figure(_("Wait"), candidate.wait_s, "h", figures.TIME_UNITS["h"], candidate, "wait_s")
     yield _figure(_("Cost"), candidate.cost_usd, money, usd, candidate, "cost_usd")
     yield _figure(_("Share"), candidate.cost_share_usd, money, usd, candidate, "cost_share_usd")
+    for label, key in ((_("A million samples"), "usd_per_million_samples"), (_("1,000 steps"), "usd_per_1000_steps")):
+        if estimate := getattr(candidate, key):
+            yield _figure(label, estimate, money, usd, candidate, key)
     even = candidate.break_even_hours_per_month
     yield _figure(_("Break-even"), even, _("h/month"), 1.0, candidate, "break_even_hours_per_month")
     yield from (Fact(label=_("Remark"), text=words(mark)) for mark in candidate.marks)
+
+
+def _time(candidate: Candidate, stop: Stop | None) -> Fact:
+    """With its 80 % interval, which is P10 to P90; said so where the number of epochs is uncertain itself."""
+    time = candidate.time_s
+    if time is None:
+        reason = candidate.reasons.get("time_s")
+        return Fact(label=_("Time"), text=_("unknown"), why=words(reason) if reason else "")
+    inside = time.interval()
+    low, middle, high = (figures.duration(s) for s in (inside.low, inside.value, inside.high))
+    if stop is not None:
+        more = _("more than {time}").format(time=high) if stop.open_ended else high
+        return Fact(label=_("Time, P10 / P50 / P90"), text=f"{low} / {middle} / {more}", why=figures.budget(time))
+    between = f"{middle} " + _("({low} to {high})").format(low=low, high=high) if low != high else middle
+    return Fact(label=_("Time"), text=between, why=figures.budget(time))
 
 
 def _figure(label: str, estimate: Estimate | None, unit: str, scale: float, candidate: Candidate, key: str) -> Fact:

@@ -217,8 +217,10 @@ def gpus(offer: Offer) -> str:
 def devices(names: str) -> str:
     """One accelerator, or those that it may be, with what they share said once: V100 PCIe or SXM2 16 GB.
 
-    names: ids joined by | (in an offer) or by / (in a platform's name).
+    names: ids joined by | (in an offer), by / (in a platform's name), or by + where all are in one machine.
     """
+    if "+" in names:
+        return " + ".join(device(name) for name in names.split("+"))
     variants = [device(name).split() for name in re.split(r"[|/]", names)]
     alike = len({len(words) for words in variants}) == 1
     own = len(variants[0]) - 1 if alike else 1

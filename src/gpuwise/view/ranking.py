@@ -8,39 +8,44 @@ from datetime import date
 
 from gpuwise.locale import _, words
 from gpuwise.model import Candidate, Fx, Offer, Ranking
+from gpuwise.predict.tested import Tested
 from gpuwise.request import RankRequest
 from gpuwise.view import figures
 from gpuwise.view.candidates import Setting, candidate_table, ranked, setting, shown
 from gpuwise.view.chart import cost_time_chart
 from gpuwise.view.page import Block, Cell, Column, Fact, Facts, Page, Table, Text, stated
 from gpuwise.view.vocabulary import market, method, rule
-from gpuwise.view.workload import assumed, job_text
+from gpuwise.view.workload import assumed, end_facts, feed_facts, job_text
 
 OLD_PRICE_DAYS = 90
 """An older price of the cheapest offer is named in the answer, not only in its row."""
 
-OUTCOME_RULES = ("does_not_fit", "no_prediction", "deadline", "budget")
+OUTCOME_RULES = ("cpu_architecture", "does_not_fit", "no_prediction", "deadline", "budget")
 """Rules that each job applies for itself, in their order."""
 
 
-def ranking_page(ranking: Ranking, request: RankRequest, fx: Fx | None = None) -> Page:
-    """The answer to `rank`. fx: the rate of the currency to show, None for USD."""
+def ranking_page(ranking: Ranking, request: RankRequest, fx: Fx | None = None, tested: Sequence[Tested] = ()) -> Page:
+    """The answer to `rank`. fx: the rate of the currency to show, None for USD. tested: what tests of the same
+    situation found."""
     rows, given = shown(ranking), setting(ranking, fx, request.deadline_s)
     names = ", ".join(w.name for w in ranking.workloads)
     page = Page(
         title=_("Where should {workloads} run?").format(workloads=names),
-        blocks=tuple(_blocks(ranking, request, rows, given)),
+        blocks=tuple(_blocks(ranking, request, rows, given, tested)),
     )
     return stated(page, warnings=ranking.warnings, data_version=ranking.data_version, as_of=ranking.as_of)
 
 
-def _blocks(ranking: Ranking, request: RankRequest, rows: Sequence[Candidate], given: Setting) -> Iterator[Block]:
+def _blocks(
+    ranking: Ranking, request: RankRequest, rows: Sequence[Candidate], given: Setting, tested: Sequence[Tested]
+) -> Iterator[Block]:
     yield from _answers(ranking, request, given)
     chart = cost_time_chart(rows, given)
     if chart:
         yield chart
     if rows:
         yield candidate_table(ranking, rows, given)
+        yield from (Text(text=words(one.sentence), role="note") for one in tested)
     yield Facts(title=_("What this assumes"), facts=tuple(_assumptions(ranking, request, rows)))
     if ranking.counts:
         yield _left_out(ranking)
@@ -69,8 +74,11 @@ def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, 
     if not choice:
         yield from _no_answer(known, ranking, request)
         return
-    cheapest = min(choice, key=lambda c: (_cost(c), c.time_s.value))
-    fastest = min(choice, key=lambda c: (c.time_s.value, _cost(c)))
+    if all(c.time_s is None for c in choice):
+        yield _by_the_million(min(choice, key=_cost), given)
+        return
+    cheapest = min(choice, key=lambda c: (_cost(c), _seconds(c)))
+    fastest = min(choice, key=lambda c: (_seconds(c), _cost(c)))
     yield _("Cheapest: {what}").format(what=_sentence(cheapest, request, given)) + _sure(cheapest, ranking.as_of)
     if fastest.offer.id == cheapest.offer.id:
         yield _("It is also the fastest.")
@@ -96,6 +104,25 @@ def _cost(candidate: Candidate) -> float:
     return figure.value if figure else float("inf")
 
 
+def _seconds(candidate: Candidate) -> float:
+    return candidate.time_s.value if candidate.time_s else float("inf")
+
+
+def _by_the_million(candidate: Candidate, given: Setting) -> str:
+    """The cheapest work, where nothing says how much of it there is: no total is a default's (UC-050)."""
+    offer, million = candidate.offer, candidate.usd_per_million_samples
+    assert million is not None
+    shown, ends = figures.rounded(million.interval(), given.usd_per_unit)
+    return _(
+        "Duration unknown, so no totals. Cheapest work: {offer}, {gpus}, {price} ({money}), {amount} {money} ({low} to "
+        "{high}) for a million samples; --samples and --epochs give time and bill."
+    ).format(
+        offer=f"{offer.provider} {offer.instance}".strip(), gpus=figures.gpus(offer), money=given.money, amount=shown,
+        price=figures.price(offer, given.fx, candidate.price_usd_per_hour).shown, low=(ends or (shown, shown))[0],
+        high=(ends or (shown, shown))[1],
+    )  # fmt: skip
+
+
 def _sentence(candidate: Candidate, request: RankRequest, given: Setting) -> str:
     offer, figure = candidate.offer, ranked(candidate)
     assert figure is not None
@@ -107,8 +134,19 @@ def _sentence(candidate: Candidate, request: RankRequest, given: Setting) -> str
         money += " " + _("as the share of {n} busy hours a month").format(n=f"{request.hours_per_month:g}")
     return _("{offer}, {gpus}, {money} in {time}, {price}").format(
         offer=f"{offer.provider} {offer.instance}".strip(), gpus=figures.gpus(offer), money=money,
-        time=figures.duration(candidate.time_s.value), price=figures.of_day(offer.observed, offer.observed_precision),
+        time=_time(candidate, given), price=figures.of_day(offer.observed, offer.observed_precision),
     )  # fmt: skip
+
+
+def _time(candidate: Candidate, given: Setting) -> str:
+    """The time, with P10 and P90 where the length of the job is itself uncertain."""
+    assert candidate.time_s is not None
+    stop, inside = given.workloads[candidate.workload].stop, candidate.time_s.interval()
+    low, middle, high = (figures.duration(s) for s in (inside.low, inside.value, inside.high))
+    if stop is None:
+        return middle
+    said = _("{middle} (P10 {low}, P90 more than {high})") if stop.open_ended else _("{middle} (P10 {low}, P90 {high})")
+    return said.format(middle=middle, low=low, high=high)
 
 
 def _sure(candidate: Candidate, as_of: date) -> str:
@@ -135,6 +173,8 @@ def _doubts(offer: Offer, as_of: date) -> Iterator[str]:
 def _assumptions(ranking: Ranking, request: RankRequest, rows: Sequence[Candidate]) -> Iterator[Fact]:
     for workload in ranking.workloads:
         yield Fact(label=workload.name, text=job_text(workload), why=assumed(workload))
+        yield from end_facts(workload)
+        yield from feed_facts(workload, rows)
     preparation = _preparation(request, rows)
     if preparation:
         yield preparation

@@ -39,15 +39,44 @@ RULES = {
     "max_price": N_("dearer than --max-price"),
     "quota": N_("over your quota (--quota)"),
     "does_not_fit": N_("the job does not fit in GPU memory"),
+    "cpu_architecture": N_("another CPU architecture than the job was built for"),
     "no_prediction": N_("no basis for a prediction"),
     "deadline": N_("takes longer than --deadline"),
     "budget": N_("costs more than --budget"),
 }
 
+MEMORY_VERDICTS = {
+    "fits": N_("fits"),
+    "doubtful": N_("doubtful"),
+    "does_not_fit": N_("does not fit"),
+}
+
+MEMORY_PHASES = {
+    "forward": N_("at the end of the forward pass, with the loss"),
+    "backward": N_("as the backward pass makes its first gradients"),
+    "optimizer": N_("as the optimizer takes its step"),
+}
+
+MEMORY_PARTS = {
+    "weights": N_("weights"),
+    "gradients": N_("gradients"),
+    "gradient buckets": N_("gradients to send"),
+    "optimizer states": N_("optimizer states"),
+    "activations": N_("activations"),
+    "workspace": N_("workspace"),
+    "context": N_("context"),
+}
+
+MEMORY_BASES = {
+    "measured": N_("from your own run"),
+    "published": N_("from measured rows of this very job, under the software of their day"),
+    "predicted": N_("from counts: nobody measured it"),
+}
+
 METHODS = {
     "measured": N_("measured"),
-    "ratio": N_("ratio of measured rows"),
-    "roofline": N_("roofline of the datasheet"),
+    "ratio": N_("moved from measured rows"),
+    "roofline": N_("by counted work"),
 }
 
 
@@ -294,6 +323,22 @@ def market(name: str) -> str:
 
 def rule(name: str) -> str:
     return _(RULES.get(name, name.replace("_", " ")))
+
+
+def memory_verdict(name: str) -> str:
+    return _(MEMORY_VERDICTS.get(name, name))
+
+
+def memory_phase(name: str) -> str:
+    return _(MEMORY_PHASES.get(name, name))
+
+
+def memory_part(name: str) -> str:
+    return _(MEMORY_PARTS.get(name, name))
+
+
+def memory_basis(name: str) -> str:
+    return _(MEMORY_BASES.get(name, name))
 
 
 def method(name: str) -> str:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from gpuwise.estimate import Z80
 from gpuwise.locale import _, words
-from gpuwise.model import Workload
+from gpuwise.model import Candidate, Workload
+from gpuwise.predict.memory import Need
 from gpuwise.view import figures
+from gpuwise.view.memory import need_facts
 from gpuwise.view.page import Fact, Facts, Page, Text
 from gpuwise.view.vocabulary import field
 
 BYTES_PER_MIB = 2**20
 
 
-def workload_page(workload: Workload) -> Page:
-    """The answer to `describe`."""
+def workload_page(workload: Workload, need: Need | None = None) -> Page:
+    """The answer to `describe`. need: of memory, on any device."""
+    memory = (Facts(title=_("Memory of a training step"), facts=tuple(need_facts(need))),) if need else ()
     return Page(
         title=_("What does {name} consist of?").format(name=workload.name),
         blocks=(
             Text(text=_in_short(workload), role="answer"),
             workload_facts(workload),
             Facts(title=_("One sample"), facts=tuple(_counts(workload))),
+            *memory,
         ),
         foot=_("Source: {ref}.").format(ref=workload.source.ref),
     )
@@ -33,21 +38,69 @@ def workload_facts(workload: Workload) -> Facts:
 
 def job_text(workload: Workload) -> str:
     """The job in one line, for pages about something else."""
+    if workload.undecided:
+        return _("{title}: duration unknown, batch {batch} a GPU, {precision}").format(
+            title=workload.title, batch=workload.batch_per_accelerator, precision=workload.precision
+        )
     return _("{title}: {samples} samples ({sample}) × {epochs} epochs, batch {batch} a GPU, {precision}").format(
         title=workload.title,
         samples=figures.count(workload.samples),
         sample=workload.sample,
-        epochs=f"{workload.epochs:g}",
+        epochs=epochs_text(workload),
         batch=workload.batch_per_accelerator,
         precision=workload.precision,
     )
 
 
+def epochs_text(workload: Workload) -> str:
+    """A number, or P10, P50 and P90 of one that is not known."""
+    stop = workload.stop
+    if stop is None:
+        return f"{workload.epochs:g}"
+    low, middle, high = (f"{n:.3g}" for n in (stop.p10_epochs, stop.p50_epochs, stop.p90_epochs))
+    said = _("{middle} (P10 {low}, P90 more than {high})") if stop.open_ended else _("{middle} (P10 {low}, P90 {high})")
+    return said.format(low=low, middle=middle, high=high)
+
+
+def end_facts(workload: Workload) -> Iterator[Fact]:
+    """When training ends, where that is no number of epochs: by what rule, and what says so."""
+    stop, rule = workload.stop, workload.early_stop
+    if stop is None:
+        return
+    text = _("as earlier runs did")
+    if rule is not None:
+        text = _("when accuracy stops growing: {least} to {most} epochs, patience {patience}").format(
+            least=f"{rule.least_epochs:g}", most=f"{rule.most_epochs:g}", patience=f"{rule.patience_epochs:g}"
+        )
+    elif workload.target_fraction is not None:
+        text = _("at an accuracy of {percent} %").format(percent=f"{100 * workload.target_fraction:.4g}")
+    yield Fact(label=_("Training ends"), text=text, why="; ".join(words(note) for note in stop.notes))
+    if stop.at:
+        grows = _("× batch^{power} ({low} to {high}): more GPUs at the same batch a GPU need more epochs")
+        low, high = (max(0.0, stop.growth + side * Z80 * stop.growth_sd) for side in (-1, 1))
+        text = grows.format(power=f"{stop.growth:.2f}", low=f"{low:.2f}", high=f"{high:.2f}")
+        yield Fact(label=_("Epochs grow"), text=text)
+
+
+def feed_facts(workload: Workload, rows: Sequence[Candidate]) -> Iterator[Fact]:
+    """What loading a sample takes, measured or not: so much of what the GPUs could do is capped by the hosts."""
+    if workload.decode_s:
+        n = sum(c.workload == workload.name and c.offer.vcpus is None for c in rows)
+        text = _("{ms} ms of one CPU a sample, as measured: an offer of few vCPUs is slower by it")
+        why = _("{n} of these offers do not say how many vCPUs they have: not capped").format(n=n) if n else ""
+        yield Fact(label=_("Loading"), text=text.format(ms=figures.number(1000 * workload.decode_s)), why=why)
+    elif workload.sample == "image":
+        text = _("not measured: the times hold only if the CPUs load images fast enough")
+        why = _("measure tells what an image of yours takes, and rank --measured counts it")
+        yield Fact(label=_("Loading"), text=text, why=why)
+
+
 def assumed(workload: Workload) -> str:
     """Which of a workload's figures are assumptions; `describe` says why."""
-    if not workload.assumed:
+    names = [name for name in workload.assumed if name not in workload.undecided]
+    if not names:
         return ""
-    parts = ", ".join(field(name) for name in workload.assumed)
+    parts = ", ".join(map(field, names))
     return _("assumed: {parts}; the reasons: gpuwise describe {name}").format(parts=parts, name=workload.name)
 
 
@@ -70,16 +123,16 @@ def _job(workload: Workload) -> Iterator[Fact]:
     yield Fact(
         label=_("Model"), text=_("{model}, family {family}").format(model=workload.model, family=workload.family)
     )
-    yield fact("samples", _("Samples in an epoch"), f"{figures.count(workload.samples)} ({workload.sample})")
-    yield fact("epochs", _("Epochs"), f"{workload.epochs:g}")
+    samples, epochs = f"{figures.count(workload.samples)} ({workload.sample})", epochs_text(workload)
+    for name, label, text in (("samples", _("Samples in an epoch"), samples), ("epochs", _("Epochs"), epochs)):
+        unstated = Fact(label=label, text=_("unknown"), why=_("nobody stated it: no time and no total can be told"))
+        yield unstated if name in workload.undecided else fact(name, label, text)
+    yield from end_facts(workload)
     yield fact("batch_per_accelerator", _("Batch per GPU"), str(workload.batch_per_accelerator))
     yield fact("precision", _("Precision"), workload.precision)
     yield _accuracy(workload)
     if workload.measured_as:
         yield Fact(label=_("Measured as"), text=", ".join(workload.measured_as))
-    if workload.nearest:
-        why = _("measured ratios between GPUs stand in for this one's")
-        yield Fact(label=_("Nearest measured"), text=", ".join(workload.nearest), why=why)
 
 
 def _accuracy(workload: Workload) -> Fact:
