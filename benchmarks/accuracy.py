@@ -21,7 +21,7 @@ from gpuwise.api.trust import bundled
 from gpuwise.predict.accuracy import SPLITS, ids, result
 from gpuwise.predict.score import Errors, errors
 from gpuwise.predict.tables import Draw, Tables
-from gpuwise.predict.tested import Table, document
+from gpuwise.predict.tested import Table, document, parse
 from gpuwise.store import package
 
 ROOT = Path(__file__).parent.parent
@@ -71,7 +71,7 @@ def write(table: Table) -> None:
     entry |= {"bytes": len(content), "hash": f"sha256:{hashlib.sha256(content).hexdigest()}"}
     (DATA / "datapackage.json").write_text(json.dumps(described, ensure_ascii=False, indent=1) + "\n", "utf-8")
     pages = runpy.run_path(str(ROOT / "docs" / "generate.py"))
-    pages["ACCURACY"].write_text(pages["accuracy_page"](table), "utf-8")
+    pages["ACCURACY"].write_text(pages["accuracy_page"](parse(document(table))), "utf-8")
     print("Written: src/gpuwise/data/accuracy.json, docs/method/accuracy.md")
 
 

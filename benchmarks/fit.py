@@ -17,8 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from gpuwise.api.trust import bundled
+from gpuwise.predict import profile_split
 from gpuwise.predict.answer import Model
 from gpuwise.predict.fit import Design, fit_scales, posterior
+from gpuwise.predict.profile import Profiles
+from gpuwise.predict.profile_fit import fit_profile, module
 from gpuwise.predict.scaling import STEPS
 from gpuwise.predict.scaling_fit import as_module, fit_classes
 from gpuwise.predict.shipped import to_arrays
@@ -26,12 +29,14 @@ from gpuwise.predict.splits import bench, factors, raws, shipped_rows
 from gpuwise.store import package
 
 ROOT = Path(__file__).parent.parent / "src" / "gpuwise"
-DATA, SCALING = ROOT / "data", ROOT / "predict" / "scaling_fitted.py"
+DATA = ROOT / "data"
+SCALING, PROFILE = ROOT / "predict" / "scaling_fitted.py", ROOT / "predict" / "profile_fitted.py"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--factors", action="store_true", help="the factors of the intervals too")
+    parser.add_argument("--profile", action="store_true", help="scales and factors for profiled steps too")
     arguments = parser.parse_args()
     tables = bundled(model=False)
     b = bench(tables)
@@ -40,6 +45,9 @@ def main() -> None:
     scaled = time.perf_counter()
     found = posterior(Design.of(shipped_rows(tables), b.basis), scales)
     print(f"scales {scaled - begun:.1f} s, posterior {time.perf_counter() - scaled:.1f} s, {len(found.mean)} features")
+    if arguments.profile:
+        rows = Profiles.of(tables.texts["profiles"])
+        PROFILE.write_text(module(fit_profile(rows), profile_split.factors(profile_split.raws(rows))), "utf-8")
     SCALING.write_text(as_module(fit_classes(package.throughput(frozenset(STEPS)), package.accelerators())), "utf-8")
     write(Model(posterior=found, factors=factors(raws(tables)) if arguments.factors else _kept()))
 

@@ -15,6 +15,7 @@ from gpuwise.estimate import Interval
 from gpuwise.model import Measurement, Platform
 from gpuwise.predict import Evidence, needed, predictor
 from gpuwise.predict.answer import answer
+from gpuwise.predict.cells import runnable
 from gpuwise.predict.roofline import work_of
 from gpuwise.predict.setting import Reading, Setting
 from gpuwise.store import package
@@ -29,7 +30,7 @@ MEASURED = {"rtx-3090": 420.0, "v100-sxm2-16gb": 330.0, "a100-sxm4-80gb": 700.0}
 def main() -> None:
     begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     job, cards = package.workloads()[WORKLOAD], package.accelerators()
-    nvidia = [card for card in cards.values() if card.vendor == "NVIDIA"]
+    nvidia = [card for card in cards.values() if card.vendor == "NVIDIA" and runnable(card, "amp")]
     asked = [
         Platform(variants=(card,), per_node=n, link=link)
         for n in (1, 2, 4, 8, 3, 6)
@@ -39,10 +40,6 @@ def main() -> None:
     rows = (*package.throughput(needed(job)), *package.inference(needed(job)))
     evidence = Evidence.of(rows, cards, package.model())
 
-    def predict() -> None:
-        predictor(evidence, package.assumptions())(job, asked)
-
-    print(f"  {len(asked)} platforms of {WORKLOAD}: {_median(predict):.1f} ms (goal 20)")
     setting = Setting(
         workload="a new network",
         family=job.family,
@@ -52,16 +49,20 @@ def main() -> None:
         work=work_of(job),
     )
     given = [Reading(setting=replace(setting, accelerator=cards[c]), samples_per_s=r) for c, r in MEASURED.items()]
-    print(
-        f"  conditioning on three rows, one card asked: {_median(lambda: answer(package.model(), [setting], (), given)):.1f} ms (goal 20)"
-    )
-    runs = [_run(card, rate) for card, rate in MEASURED.items()]
-    own = Evidence.of(rows, cards, package.model(), measurements=runs)
-    print(
-        f"  {len(asked)} platforms with three own runs: {_median(lambda: predictor(own, package.assumptions())(job, asked)):.1f} ms"
-    )
+    batches = (8, 16, 32, 64, 128, 256)
+    many = [replace(setting, accelerator=card, batch=batch) for batch in batches for card in nvidia][:PLATFORMS]
+    model, assumptions = package.model(), package.assumptions()
+    own = Evidence.of(rows, cards, model, measurements=[_run(card, rate) for card, rate in MEASURED.items()])
+    _told(f"{len(many)} platforms, rates with their errors (goal 20)", lambda: answer(model, many))
+    _told("conditioning on three rows, one card asked (goal 20)", lambda: answer(model, [setting], (), given))
+    _told(f"{len(asked)} platforms with words, memory, scaling", lambda: predictor(evidence, assumptions)(job, asked))
+    _told("the same with three own runs", lambda: predictor(own, assumptions)(job, asked))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"  peak memory of the process {peak:.0f} MiB (goal 200), {begun:.0f} MiB of it before anything was read")
+
+
+def _told(what: str, work: Callable[[], object]) -> None:
+    print(f"  {what}: {_median(work):.1f} ms")
 
 
 def _median(work: Callable[[], object]) -> float:

@@ -111,7 +111,7 @@ otherwise.
 
 def accuracy_page(table: Table) -> str:
     """The splits with their errors, what each asks, and what others published."""
-    asked = [f"- **{a.id}**: {a.question}" for a in ABOUT]
+    asked = [f"- **{a.id}**: {a.question}{_more(table, a.id)} Goal: {a.goal}." for a in ABOUT]
     others = [f"| {p.name} | {p.mape_percent} | {p.inputs} | {p.measured_on} | {p.source} |" for p in PUBLISHED]
     return "\n".join([
         ACCURACY_HEAD, f"Computed on {table.computed} from data {table.data_version}.", "", "## How wrong", "",
@@ -121,6 +121,13 @@ def accuracy_page(table: Table) -> str:
         "These were found on other rows: they show what is usual, not who is better.",
         "Check the predictor on rows of your own: [how to](../how-to/accuracy.md).",
     ]) + "\n"  # fmt: skip
+
+
+def _more(table: Table, split: str) -> str:
+    """Further figures of a split, as text."""
+    found = table.results[split].more if split in table.results else {}
+    said = [f"{name.removesuffix('_percent').replace('_', ' ')} {value:.1f} %" for name, value in found.items()]
+    return f" Also: {'; '.join(said)}." if said else ""
 
 
 if __name__ == "__main__":

@@ -144,17 +144,17 @@ def test_agreements_may_name_bundled_providers_where_only_own_offers_are_ranked(
         api.rank(rank(discounts=wrong, **mine), today=DAY)
 
 
-def test_a_workload_may_lean_on_a_run_of_ones_own_and_on_nothing_unknown(write: Write) -> None:
+def test_a_workload_of_ones_own_is_ranked_by_a_run_of_it(write: Write) -> None:
     text = 'family = "cnn"\ngmacs = 4\nactivations_m = 11\nparameters_m = 25\nbatch_per_accelerator = 64\n'
-    text += 'precision = "amp"\nsamples = 1000\nepochs = 3\nnearest = ["{}"]\n'
+    text += 'precision = "amp"\nsamples = 1000\nepochs = 3\nmeasured_as = ["ours"]\n'
     run = write("run.json", """{"schema": 1, "kind": "measurement", "created_utc": "2026-11-20T09:30:00Z",
         "workload": "ours", "device": "gpu", "accelerator": "RTX 4090", "accelerators": 1, "precision": "amp",
         "batch_per_accelerator": 64, "samples_per_s": {"value": 800.0, "low": 790.0, "high": 810.0}}""")  # fmt: skip
-    for name, measured in (("resnet50", ()), ("ours", (run,))):
-        job = RankRequest(workloads=(write("w.toml", text.format(name)),), measured=measured, limit=1)
-        assert api.rank(job, today=DAY).ranking.total_candidates > 0
-    with pytest.raises(DataError, match=r'nearest.*"resnet5000".*Did you mean resnet50'):
-        api.rank(RankRequest(workloads=(write("w.toml", text.format("resnet5000")),)), today=DAY)
+    methods = []
+    for measured in ((), (run,)):
+        job = RankRequest(workloads=(write("w.toml", text),), measured=measured, limit=1)
+        methods.append(api.rank(job, today=DAY).ranking.candidates[0].prediction.method)
+    assert methods == ["roofline", "ratio"]
 
 
 # ---- days ----

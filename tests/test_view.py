@@ -322,7 +322,7 @@ def test_an_explanation_shows_evidence_the_error_budget_and_a_bill_that_can_be_c
     row = ranking.candidates[0]
     page = explanation_page(JOB, [row.prediction], candidate=row)
     assert answers(page)[0].startswith(
-        "1 × RTX 4090: 72.7 (62.4 to 84.8) samples a second, ratio of measured rows; 9 h 6 min"
+        "1 × RTX 4090: 72.7 (62.4 to 84.8) samples a second, moved from measured rows; 9 h 6 min"
     )
     assert facts(page, "The evidence") == {"1": "3 measured rows of rtx-4090 | "}
     budget = table(page, "What makes it uncertain")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.predict.scenes import CARDS, COUNTS, JOB, fitted
 
 from gpuwise.errors import Message
-from gpuwise.predict.answer import DOUBT, Model, Situation, Told, answer, measured_apart, refusal
+from gpuwise.predict.answer import DOUBT, WINOGRAD, Model, Situation, Told, answer, measured_apart, refusal
 from gpuwise.predict.reference import REFERENCE
 from gpuwise.predict.roofline import ideal_seconds, rates, work_of
 from gpuwise.predict.setting import Reading, Setting
@@ -133,7 +133,7 @@ def test_a_run_far_from_what_published_rows_say_widens_the_interval_and_says_so(
     model = fitted([*KIN, *(seen := [read("middle", 150.0)])])
     near, far = (told(setting("middle"), [read("middle", r, log_sd=0.01)], model, seen) for r in (155.0, 450.0))
     assert near.disagree == 0
-    assert far.disagree > 0.1
+    assert far.disagree > 0.05
     assert far.rate_per_s.log_sd > near.rate_per_s.log_sd
     assert DOUBT > 1
 
@@ -147,7 +147,8 @@ def test_no_answer_passes_the_data_sheet(rate: float, card: str, mode: str) -> N
     found = told(setting(card, mode=mode), [read("middle", rate, mode=mode)])
     device = rates(CARDS[card], "amp")
     assert device is not None
-    least_s = ideal_seconds(work_of(JOB), device) * (1 / 3 if mode == "infer" else 1)
+    fewer = 1.0 if device.tensor else WINOGRAD
+    least_s = ideal_seconds(work_of(JOB), device) * (1 / 3 if mode == "infer" else 1) / fewer
     assert found.rate_per_s.value <= (1 + 1e-9) / least_s
     assert 0 < found.limit <= 1
 

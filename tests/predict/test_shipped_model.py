@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.resources import files
 from math import log
 
@@ -15,12 +16,12 @@ import pytest
 from gpuwise.model import Platform, Prediction
 from gpuwise.predict import Evidence, predict_many
 from gpuwise.predict.answer import Model, Told, answer
-from gpuwise.predict.cells import canonical, source
+from gpuwise.predict.cells import CURRENT, canonical, era, source
 from gpuwise.predict.features import BLOCKS, COMPONENTS, NOISES
 from gpuwise.predict.fit import Design, posterior
 from gpuwise.predict.gp import START
 from gpuwise.predict.roofline import arithmetic
-from gpuwise.predict.rows import readings
+from gpuwise.predict.rows import readings, setting
 from gpuwise.predict.setting import Reading
 from gpuwise.store import package
 
@@ -92,6 +93,28 @@ def test_a_deep_network_trains_about_as_fast_as_published_results_say() -> None:
         assert 1.05 < interval.high / interval.low < 4, card
     assert len(found) > 100
     assert all(1 < a.throughput_per_s.value < 10_000 for a in found.values())
+
+
+@pytest.mark.parametrize("name", ["bert-finetune", "detect"])
+def test_a_rate_that_was_measured_is_nearly_given_back(name: str) -> None:
+    """At the batch of the row and in its arithmetic, for rows of current software."""
+    job = package.workloads()[name]
+    names = {name, *job.measured_as, *(f"tv_{n}" for n in job.measured_as)}
+    rows = [
+        r
+        for r in package.throughput(names)
+        if r.accelerators == 1 and r.precision == "amp" and r.memory_format != "nhwc"
+    ]
+    known, errors = Evidence.of(rows, CARDS, package.model()), []
+    for row in rows:
+        if era(setting(row, CARDS[row.accelerator], {})) == CURRENT["train"]:
+            at = replace(job, batch_per_accelerator=row.batch_per_accelerator, memory_format=row.memory_format)
+            (found,) = predict_many(at, [Platform(variants=(CARDS[row.accelerator],))], known, package.assumptions())
+            if isinstance(found, Prediction):
+                errors.append(abs(log(found.throughput_per_s.value / row.samples_per_s)))
+    assert len(errors) >= 3
+    assert np.median(errors) < 0.1
+    assert max(errors) < 0.35
 
 
 # ---- labels ----

@@ -69,7 +69,7 @@ def test_a_table_comes_back_from_its_file_as_it_was_with_two_decimals() -> None:
 
 @pytest.mark.parametrize(
     ("measured", "card_known", "split"),
-    [(0, True, "M"), (1, True, "A"), (2, True, "B"), (5, True, "B"), (0, False, "F"), (1, False, "C"), (3, False, "C")],
+    [(0, True, "M"), (1, True, "A"), (2, True, "A"), (5, True, "B"), (0, False, "F"), (1, False, "C"), (3, False, "C")],
 )
 def test_a_situation_finds_the_split_that_is_like_it(measured: int, card_known: bool, split: str) -> None:
     told = in_tests(RESULTS, measured=measured, card_known=card_known)
@@ -102,5 +102,15 @@ def test_the_registry_holds_the_splits_that_can_be_scored_in_their_order() -> No
     made = registry({"M": shifted(0.1), "A": shifted(0.1)})
     assert list(made) == ["A", "M"]
     assert ids(["M", "C", "A"]) == ("A", "C", "M")
-    assert {about.id for about in ABOUT} == set("ABCDEFGHIJKM")
+    assert {about.id for about in ABOUT} == set("ABCDEFGHIJKLMU")
     assert MORE.keys() <= {about.id for about in ABOUT}
+
+
+def test_a_workload_of_the_tables_has_a_split_of_its_own_on_a_new_card_and_none_on_theirs() -> (
+    None
+):
+    results = dict.fromkeys("ACFLM", RESULTS["A"])
+    new = in_tests(results, measured=0, card_known=False, in_tables=True)
+    assert new is not None
+    assert new.split == "L"
+    assert in_tests(results, measured=0, card_known=True, in_tables=True) is None

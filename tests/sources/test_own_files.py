@@ -91,7 +91,9 @@ def test_a_workload_is_read_and_what_it_leaves_out_is_named_as_assumed(written: 
 
 
 def test_a_workload_without_name_is_called_like_its_file(written: Written) -> None:
-    text = "[workload]\n" + WORKLOAD.replace('name = "mine"', "") + 'measured_as = ["resnet50"]\naccuracy_fraction = 0.7\n'
+    text = (
+        "[workload]\n" + WORKLOAD.replace('name = "mine"', "") + 'measured_as = ["resnet50"]\naccuracy_fraction = 0.7\n'
+    )
     workload = file.workload(written("night-watch.toml", text))
     assert (workload.name, workload.measured_as, workload.accuracy_fraction) == ("night-watch", ("resnet50",), 0.7)
     assert workload.reasons == {}
@@ -140,7 +142,11 @@ def test_every_family_of_the_measured_and_the_built_in_workloads_is_known() -> N
 def test_every_built_in_workload_is_read_back_as_it_was_written(written: Written) -> None:
     for workload in package.workloads().values():
         again = file.workload(written("w.toml", workload_toml(workload)))
-        assert (again.measured_as, again.family, again.launches) == (workload.measured_as, workload.family, workload.launches)
+        assert (again.measured_as, again.family, again.launches) == (
+            workload.measured_as,
+            workload.family,
+            workload.launches,
+        )
 
 
 def test_a_machine_is_read_with_its_card_as_an_id(written: Written, facts: Facts) -> None:

@@ -15,6 +15,8 @@ from gpuwise.api.situations import situations
 from gpuwise.api.world import World, as_offered, own_runs, platforms, unknown, workload_of, workloads_of_runs
 from gpuwise.errors import InvalidInput, MeasurementFailed, Message, MissingEvidence
 from gpuwise.model import BenchmarkResult, Candidate, Exclusion, Fx, Platform, Prediction, Ranking, Refusal, Workload
+from gpuwise.predict import needed
+from gpuwise.predict.cells import canonical
 from gpuwise.predict.memory import Need, as_run, largest_batch, need, only_fitting, smallest
 from gpuwise.predict.nearest import nearest
 from gpuwise.predict.tested import Tested
@@ -94,8 +96,24 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
         ranking=ranking,
         fx=world.fx,
         rejects=world.offers.rejects,
-        tested=situations(ranking, own_runs(request), package.measured_cards(), package.accuracy().results),
+        tested=situations(
+            ranking,
+            own_runs(request),
+            package.model().posterior.cards,
+            package.accuracy().results,
+            [workload.name for workload in workloads if _on_many_cards(workload)],
+        ),
     )
+
+
+MANY_CARDS = 6
+
+
+def _on_many_cards(workload: Workload) -> bool:
+    """Do the tables have this very workload on many cards?"""
+    names = {canonical(name) for name in (workload.name, *workload.measured_as)}
+    rows = package.throughput(needed(workload))
+    return len({row.accelerator for row in rows if canonical(row.workload) in names}) >= MANY_CARDS
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:

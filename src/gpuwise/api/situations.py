@@ -9,17 +9,22 @@ from gpuwise.predict.tested import Result, Tested, in_tests
 
 
 def situations(
-    ranking: Ranking, runs: Sequence[Measurement], cards: Collection[str], results: Mapping[str, Result]
+    ranking: Ranking,
+    runs: Sequence[Measurement],
+    cards: Collection[str],
+    results: Mapping[str, Result],
+    listed: Collection[str] = (),
 ) -> tuple[Tested, ...]:
     """What tests found in the situations of these candidates, each once; the commonest first.
 
-    runs: the person's own. cards: those that the tables have. results: of `accuracy`.
+    runs: the person's own. cards: those that the tables have. results: of `accuracy`. listed: workloads that the tables
+    have on many cards. Only training was tested.
     """
     found: dict[str, Tested] = {}
-    for workload in ranking.workloads:
+    for workload in (w for w in ranking.workloads if w.mode == "train"):
         measured = len(set(_measured_on(workload, runs)))
         for known in _known(ranking, workload, cards):
-            one = in_tests(results, measured=measured, card_known=known)
+            one = in_tests(results, measured=measured, card_known=known, in_tables=workload.name in listed)
             if one is not None:
                 found.setdefault(one.split, one)
     return tuple(found.values())

@@ -20,6 +20,7 @@ from gpuwise.model import Fx, Machine, Measurement, Platform, Workload
 from gpuwise.names import Index, resolve_request
 from gpuwise.plugins import source
 from gpuwise.predict import Evidence, needed, predictor
+from gpuwise.predict.evidence import unused
 from gpuwise.predict.memory import Predict, with_memory
 from gpuwise.rank import Context, GpuFilter, usual_prices
 from gpuwise.request import DescribeRequest, JobFilters, OfferFilters
@@ -77,7 +78,8 @@ def _run_notes(runs: Sequence[Measurement], workloads: Sequence[Workload]) -> It
                 workload=workload.name,
                 what=" and ".join(workload.undecided),
             )
-        assumed = [name for name in DURATION if own_runs and name in workload.assumed]
+        ends = {"epochs"} if workload.stop is not None else set()
+        assumed = [name for name in DURATION if own_runs and name in workload.assumed and name not in ends]
         if assumed and not workload.undecided:
             yield Message(
                 "{workload}: your run does not say how long the job is; assumed are {samples:,} samples × {epochs:g} "
@@ -87,6 +89,9 @@ def _run_notes(runs: Sequence[Measurement], workloads: Sequence[Workload]) -> It
                 epochs=workload.epochs,
             )
     names = {name for workload in workloads for name in (workload.name, *workload.measured_as)}
+    for run in runs:
+        if run.workload in names and (why := unused(run, package.accelerators())):
+            yield Message("the speed of your run of {workload} is not used: {why}", workload=run.workload, why=why)
     for run in (run for run in runs if run.workload not in names):
         yield Message("the run measured {workload}, which is none of these jobs: it is not used", workload=run.workload)
 
@@ -97,9 +102,10 @@ def own() -> ModuleType:
 
 
 def own_runs(request: JobFilters | DescribeRequest) -> list[Measurement]:
-    """The runs that `--measured` names: files, or numbers of the run store, oldest first."""
+    """The runs that `--measured` names: files, or numbers of the run store, oldest first; each of them once."""
     runs = [_run(text) for text in request.measured] if isinstance(request, JobFilters) else []
-    return sorted(runs, key=lambda run: run.created_utc)
+    different = [run for i, run in enumerate(runs) if run not in runs[:i]]
+    return sorted(different, key=lambda run: run.created_utc)
 
 
 def _run(text: str) -> Measurement:
@@ -273,7 +279,7 @@ def _predictor(workloads: Sequence[Workload], measurements: Sequence[Measurement
     """Predictions from the shipped model and all that is measured about these workloads."""
     names = frozenset().union(*(needed(workload) for workload in workloads))
     rows = (*package.throughput(names), *package.inference(names))
-    evidence = Evidence.of(rows, package.accelerators(), package.model(), measurements=measurements)
+    evidence = Evidence.of(rows, package.accelerators(), package.model(), measurements, package.counts())
     return with_memory(predictor(evidence, package.assumptions()), package.assumptions(), package.memory())
 
 

@@ -24,9 +24,10 @@ from gpuwise.predict.evidence import Evidence, Row
 from gpuwise.predict.memory import does_not_fit, need_gib, usable_gib
 from gpuwise.predict.mixed import slowest
 from gpuwise.predict.own import as_run
+from gpuwise.predict.plausible import doubt
 from gpuwise.predict.reference import REFERENCE
 from gpuwise.predict.roofline import Work, arithmetic, work_of
-from gpuwise.predict.rows import setting
+from gpuwise.predict.rows import setting, work
 from gpuwise.predict.scaling import Losses, Scaling, scaling
 from gpuwise.predict.setting import Reading, Setting
 from gpuwise.predict.words import in_words, spread_in_words
@@ -50,8 +51,7 @@ TRUST: tuple[Method, ...] = ("measured", "ratio", "roofline")
 
 def needed(workload: Workload) -> frozenset[str]:
     """Names of the measured workloads that a prediction looks at, so that the others need not be read."""
-    own = {*names_of(workload), *(f"tv_{canonical(n)}" for n in names_of(workload))}
-    return frozenset((*own, *(f"{canonical(n)}@224" for n in names_of(workload)), *REFERENCE))
+    return frozenset((*_spelled(workload), *REFERENCE))
 
 
 def names_of(workload: Workload) -> tuple[str, ...]:
@@ -93,10 +93,14 @@ class _Teller:
         self.asked, self.assumptions, self.model = workload, assumptions, evidence.model
         self.workload, self.as_run = as_run(workload, evidence)
         self.losses = Losses.of(self.workload, evidence)
-        self.name = _known_as(self.workload, evidence)
+        self.name, self.counts = _known_as(self.workload, evidence), evidence.counts
+        self.work = work(self.name, evidence.counts) or work_of(self.workload)
         self.accelerators = evidence.accelerators
         found = evidence.of_one(_spelled(self.workload))
         rows = [row for row in found if row.result.samples_per_s > 0]
+        odd = {id(row): why for row in rows if row.yours and (why := doubt(self._reading(row)))}
+        self.as_run = (*self.as_run, *(Message("your run is not used: {why}", why=why) for why in odd.values()))
+        rows = [row for row in rows if id(row) not in odd]
         able = [row for row in rows if refusal(self._reading(row).setting) is None]
         self.seen = [r for r in able if self._has_seen(r)]
         self.given = [r for r in able if not self._has_seen(r)]
@@ -106,7 +110,8 @@ class _Teller:
         self.known: dict[tuple[object, ...], Prediction | Refusal] = {}
 
     def _has_seen(self, row: Row) -> bool:
-        return not row.yours and self.model.posterior.has_seen(self._reading(row).setting)
+        same = canonical(row.result.workload) == self.name
+        return same and not row.yours and self.model.posterior.has_seen(self._reading(row).setting)
 
     def answers(self, platforms: Sequence[Platform]) -> list[Prediction | Refusal]:
         self._work_out([card for platform in platforms for card in platform.variants])
@@ -115,7 +120,8 @@ class _Teller:
     def _work_out(self, cards: Iterable[Accelerator]) -> None:
         """All cards that are not known yet, together."""
         new = {card.id: card for card in cards if card.id not in self.devices}
-        fit = {name: does_not_fit(self.workload, card, self.assumptions) for name, card in new.items()}
+        least_gib = need_gib(self.workload)
+        fit = {name: does_not_fit(self.workload, card, self.assumptions, least_gib) for name, card in new.items()}
         asked = [self._setting(card) for name, card in new.items() if fit[name] is None]
         told = answer(self.model, asked, self._readings(self.seen), self._readings(self.given)) if asked else []
         self.devices.update({s.accelerator.id: self._or_apart(s, t) for s, t in zip(asked, told, strict=True)})
@@ -139,7 +145,7 @@ class _Teller:
             accelerator=card,
             precision=job.precision,
             batch=job.batch_per_accelerator,
-            work=work_of(job),
+            work=self.work,
             memory_format=job.memory_format,
             mode=job.mode,
             compiled=self._compiled(),
@@ -152,9 +158,20 @@ class _Teller:
         return [self._reading(row) for row in rows]
 
     def _reading(self, row: Row) -> Reading:
-        found = setting(row.result, self.accelerators[row.result.accelerator], {})
-        placed = replace(found, workload=self.name, family=self.workload.family, work=work_of(self.workload))
-        return Reading(setting=placed, samples_per_s=row.result.samples_per_s, log_sd=row.own_sd, yours=row.yours)
+        """A row of the tables as the model saw it; a run of the person's own with the job's counts."""
+        card = self.accelerators[row.result.accelerator]
+        placed = setting(row.result, card, self.counts)
+        if row.yours or placed.work is None:
+            placed = replace(placed, workload=self.name, family=self.workload.family, work=self.work)
+        rate, sd = row.result.samples_per_s, row.own_sd
+        if row.together > 1:
+            lost = self._lost(card, row.together, rate)
+            rate, sd = rate / lost.efficiency, hypot(sd, lost.sd)
+        return Reading(setting=placed, samples_per_s=rate, log_sd=sd, yours=row.yours)
+
+    def _lost(self, card: Accelerator, n: int, one_per_s: float) -> Scaling:
+        """What n of them lose together in one machine."""
+        return scaling(self.workload, card, Platform(variants=(card,), per_node=n), one_per_s, self.losses)
 
     def _kept(self, platform: Platform) -> Prediction | Refusal:
         key = (platform.name, platform.per_node, platform.nodes, platform.link, platform.mixed)
@@ -229,15 +246,15 @@ class _Teller:
         return replace(rate, basis=basis), as_measured, scaled.evidence
 
     def _scaled(self, card: Accelerator, platform: Platform, one_per_s: float) -> Scaling:
-        """From one device; or from one of k that the person's run had together, which have lost what k lose."""
+        """From one device; where the person's run had k together, the error of k is in the rate of one already."""
         scaled, k = scaling(self.workload, card, platform, one_per_s, self.losses), self._together(card)
         if k is None:
             return scaled
         of_k = scaling(self.workload, card, replace(platform, per_node=k, nodes=1), one_per_s, self.losses)
-        n, left = platform.accelerators, min(scaled.efficiency / of_k.efficiency, 1.0)
+        n, left = platform.accelerators, scaled.efficiency
         text = "× {n} × {efficiency:.3f}: your own run had {k} of {name}"
         said = Message(text, n=n, efficiency=left, factor=n * left, k=k, name=card.name)
-        return replace(scaled, efficiency=left, own=True, sd=abs(scaled.sd - of_k.sd), evidence=said)
+        return replace(scaled, own=True, sd=abs(scaled.sd - of_k.sd), evidence=said)
 
     def _together(self, card: Accelerator) -> int | None:
         """Devices of the person's newest run on this card, if none was on one alone."""
@@ -268,13 +285,13 @@ OWN_RUN_SD = 0.05
 
 def _known_as(workload: Workload, evidence: Evidence) -> str:
     """The name under which the model has seen it, else its own."""
-    names = [canonical(name) for name in names_of(workload)]
-    return next((name for name in names if name in evidence.model.posterior.workloads), names[0])
+    names, model = [canonical(name) for name in names_of(workload)], evidence.model.posterior
+    return next((name for name in names if name in model.workloads | model.answering), names[0])
 
 
 def _spelled(workload: Workload) -> list[str]:
     """Every name of the tables that means it."""
-    plain = [canonical(name) for name in names_of(workload)]
+    plain = list(dict.fromkeys(canonical(name) for name in names_of(workload)))
     return [*names_of(workload), *plain, *(f"tv_{n}" for n in plain), *(f"{n}@224" for n in plain)]
 
 

@@ -158,6 +158,20 @@ ABOUT: tuple[About, ...] = (
         by=("workload", "precision"),
     ),
     About(
+        id="L",
+        title=Message("a workload of the tables, the card in none"),
+        question=Message("The workload is in the tables, measured on many cards, and the target in none of them."),
+        goal="none set",
+        by=("workload", "target", "architecture"),
+    ),
+    About(
+        id="U",
+        title=Message("one or three GPUs measured, the network not counted"),
+        question=Message("As A and B, but nobody says anything of the network: neither its counts nor its family."),
+        goal="none set",
+        by=("workload", "target", "k"),
+    ),
+    About(
         id="M",
         title=Message("nothing measured, the workload left out"),
         question=Message("Nothing measured, the workload in no table, the card in the tables: what a first run shows."),
@@ -182,12 +196,29 @@ def _several(tables: Tables, draw: Draw) -> list[Score]:
 
 def _by_link(_tables: Tables, scores: Sequence[Score]) -> Mapping[str, float]:
     """The mean error by link, and with a run on two devices beside the one on one."""
-    groups = grouped(scores, "link", "own_two")
-    beside = {"yes": "_with_two", "no": ""}
+    groups = {
+        **grouped((s for s in scores if s.tags["own_two"] == "no"), "link", "own_two"),
+        **grouped((s for s in scores if s.tags["own_two"] == "yes"), "link", "own_two"),
+    }
+    for (link, _), found in grouped(
+        (s for s in scores if s.tags["own_two"] == "no" and s.tags["n"] != "2"), "link", "own_two"
+    ).items():
+        groups[link, "beyond"] = found
+    beside = {"yes": "_beyond_two_with_a_run_on_two", "no": "", "beyond": "_beyond_two"}
     return {
         f"{link.lower()}{beside[own_two]}_mape_percent": found.mape_percent
         for (link, own_two), found in groups.items()
         if found.mape_percent is not None and own_two in beside
+    }
+
+
+def _by_left_out(_tables: Tables, scores: Sequence[Score]) -> Mapping[str, float]:
+    """Errors with the model out, and with its whole family out."""
+    return {
+        f"{out}_out_{name}": value
+        for (out,), found in grouped(scores, "left_out").items()
+        for name in ("mape_percent", "median_percent", "p90_percent")
+        if (value := getattr(found, name)) is not None
     }
 
 
@@ -212,7 +243,9 @@ def _verdicts(tables: Tables, _scores: Sequence[Score]) -> Mapping[str, float]:
 FUNCTIONS: Mapping[str, Scoring] = MappingProxyType({**SCORINGS, "G": _profiled, "H": _several, "K": _memory})
 """How each split is scored."""
 
-MORE: Mapping[str, More] = MappingProxyType({"H": _by_link, "I": worst_coverage, "J": in_order, "K": _verdicts})
+MORE: Mapping[str, More] = MappingProxyType(
+    {"G": _by_left_out, "H": _by_link, "I": worst_coverage, "J": in_order, "K": _verdicts}
+)
 
 
 def registry(functions: Mapping[str, Scoring], more: Mapping[str, More] = MORE) -> Mapping[str, Split]:

@@ -18,6 +18,8 @@ from typing import Literal, Protocol
 from gpuwise.errors import Message
 from gpuwise.estimate import Estimate, Interval
 from gpuwise.model import BenchmarkResult
+from gpuwise.predict.answer import refusal
+from gpuwise.predict.cells import canonical
 from gpuwise.predict.naive import naive
 from gpuwise.predict.plausible import doubt
 from gpuwise.predict.score import Errors, Score, errors
@@ -125,7 +127,14 @@ Cell = tuple[str, str, int, str, str]
 
 def cells(rows: Iterable[BenchmarkResult]) -> frozenset[Cell]:
     """What the bundled tables have."""
-    return frozenset((row.workload, row.accelerator, row.accelerators, row.precision, row.mode) for row in rows)
+    return frozenset(
+        (canonical(r.workload), r.accelerator, r.accelerators, _as_computed(r.precision), r.mode) for r in rows
+    )
+
+
+def _as_computed(precision: str) -> str:
+    """The tables say what was computed; every half precision counts as one."""
+    return precision if precision in ("fp32", "tf32") else "amp"
 
 
 def score(claims: Sequence[Claim], answer: Answer, bundled: Set[Cell]) -> Scored:
@@ -148,7 +157,10 @@ def score(claims: Sequence[Claim], answer: Answer, bundled: Set[Cell]) -> Scored
 
 
 def _doubted(claim: Claim) -> Claim:
-    """Refused where no card that it may be can be so fast, or so slow."""
+    """Refused where no card that it may be can be so fast, or so slow, or can do this arithmetic at all."""
+    unable = [refusal(setting) for setting in claim.settings]
+    if unable and all(unable):
+        return replace(claim, settings=(), refused=Message("{why}", why=unable[0]))
     doubts = [doubt(reading) for reading in claim.readings]
     if not doubts or not all(doubts):
         return claim
@@ -207,7 +219,7 @@ def _outcome(claim: Claim, told: Sequence[Estimate | Message], given: Sequence[R
 
 
 def _cell(setting: Setting) -> Cell:
-    return setting.workload, setting.accelerator.id, setting.accelerators, setting.precision, setting.mode
+    return canonical(setting.workload), setting.accelerator.id, setting.accelerators, setting.arithmetic, setting.mode
 
 
 def _range(settings: Sequence[Setting]) -> Message:

@@ -7,20 +7,19 @@ rows that were left out (split conformal: G. Shafer and V. Vovk, JMLR 9, 2008). 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, hypot, log, sqrt
 
 import numpy as np
 
 from gpuwise.errors import Message
-from gpuwise.estimate import Estimate
+from gpuwise.estimate import Z80, Estimate
 from gpuwise.model import Accelerator
 from gpuwise.predict.cells import KIN, runnable
-from gpuwise.predict.gp import OWN_WAYS, TOLD, Joint, Posterior
+from gpuwise.predict.gp import OWN_WAYS, SETUP_SD, TOLD, Joint, Posterior
 from gpuwise.predict.roofline import (
     SINCE_AMPERE,
     Rates,
-    arithmetic,
     ideal_seconds,
     rates,
     unsupported,
@@ -36,8 +35,9 @@ DERIVED_RATE_SD = 0.10
 MOST_K = 3
 """More measured cards than this are one kind of situation."""
 
+PUBLISHED_DISAGREE, RUNS_DISAGREE = "your run and published rows disagree", "your runs disagree"
 DOUBT = 2.0
-"""From this mean square of a run's deviation on, in standard deviations, the run and the published rows disagree."""
+"""A run of one's own that lies further from what everything else says, in standard deviations, disagrees with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,7 @@ class Situation:
     family_known: bool
     card_known: bool
     measured: int
+    counted: bool = True
 
     @property
     def key(self) -> str:
@@ -55,7 +56,7 @@ class Situation:
 
     def with_measured(self, k: int) -> str:
         told = ("family" if self.family_known else "new family", "card" if self.card_known else "new card")
-        return ", ".join((*told, str(min(k, MOST_K))))
+        return ", ".join((*told, str(min(k, MOST_K)), *(() if self.counted else ("not counted",))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,6 +72,7 @@ class Model:
             family_known=family in self.posterior.families,
             card_known=setting.accelerator.id in self.posterior.cards,
             measured=len({r.setting.accelerator.id for r in readings if r.setting.mode == setting.mode}),
+            counted=setting.work is not None,
         )
 
     def factor(self, situation: Situation) -> float:
@@ -108,8 +110,8 @@ def answer(
     if not able:
         return [why for why in refused if why is not None]
     joint = model.posterior.joint(able, seen, given)
-    doubt = _disagreement(model, seen, [r for r in given if r.yours])
-    told = iter([_told(model, joint, i, s, readings, doubt) for i, s in enumerate(able)])
+    doubts = _doubts(model, seen, given)
+    told = iter([_told(model, joint, i, s, readings, doubts) for i, s in enumerate(able)])
     return [next(told) if why is None else why for why in refused]
 
 
@@ -118,7 +120,7 @@ def refusal(setting: Setting) -> Message | None:
     card = setting.accelerator
     if why := unsupported(setting.precision, card):
         return why
-    if not runnable(card, arithmetic(setting.precision, card)):
+    if not runnable(card, setting.arithmetic):
         return Message(
             "no source gives the bandwidth or rates of {name}, and the job was not measured there", name=card.name
         )
@@ -132,15 +134,19 @@ def unknown(setting: Setting) -> Message | None:
     return Message("nobody counted the work of {workload}, and it was measured nowhere", workload=setting.workload)
 
 
-def _told(model: Model, joint: Joint, i: int, setting: Setting, readings: Sequence[Reading], doubt: float) -> Told:
+def _told(
+    model: Model, joint: Joint, i: int, setting: Setting, readings: Sequence[Reading], doubts: tuple[float, float]
+) -> Told:
     situation = model.situation(setting, readings)
     factors = {part: float(np.exp(value)) for part, value in zip(TOLD, joint.parts[i], strict=True)}
     whole = float(joint.mean[i])
-    limit = min(0.0, _limit(setting) - whole) if not _here(setting, readings) else 0.0
     spread = _spread(model, joint, i, setting, situation)
+    here = _here(setting, readings)
+    doubt = hypot(doubts[0] / 2 if here else doubts[0], doubts[1])
     if doubt:
-        spread["your run and published rows disagree"] = doubt
-    basis = "measured" if _here(setting, readings) else "predicted"
+        spread[PUBLISHED_DISAGREE if doubts[0] > doubts[1] else RUNS_DISAGREE] = doubt
+    limit = 0.0 if here else min(0.0, _limit(setting) - whole)
+    basis = "measured" if here else "predicted"
     return Told(
         rate_per_s=Estimate(value=exp(whole + limit), spread=tuple(sorted(spread.items())), basis=basis),
         situation=situation,
@@ -179,11 +185,10 @@ APART_SD, BATCH_SD = 0.06, 0.2
 
 def _here(setting: Setting, readings: Sequence[Reading]) -> bool:
     """Was it measured on this very card in this arithmetic?"""
-    kind = arithmetic(setting.precision, setting.accelerator)
     return any(
         r.setting.mode == setting.mode
         and r.setting.accelerator.id == setting.accelerator.id
-        and arithmetic(r.setting.precision, r.setting.accelerator) == kind
+        and r.setting.arithmetic == setting.arithmetic
         for r in readings
     )
 
@@ -191,17 +196,24 @@ def _here(setting: Setting, readings: Sequence[Reading]) -> bool:
 def _limit(setting: Setting) -> float:
     """ln samples/s that the data sheet allows; infinite without counts."""
     card = setting.accelerator
-    on = rates(card, arithmetic(setting.precision, card))
+    on = rates(card, setting.arithmetic)
     if setting.work is None or on is None:
         return float("inf")
     share = 1 / 3 if setting.mode == "infer" else 1.0
-    return -log(share * ideal_seconds(setting.work, on))
+    convolves = KIN.get(setting.family or "", setting.family) == "cnn"
+    peak = on.peak_tflops * (WINOGRAD if convolves and not on.tensor else 1.0)
+    return -log(share * ideal_seconds(setting.work, replace(on, peak_tflops=peak)))
+
+
+WINOGRAD = 2.25
+"""Without tensor cores, 3 × 3 convolutions need so many fewer multiplications than counted: F(2 × 2, 3 × 3), A. Lavin
+and S. Gray, CVPR 2016, §4.1."""
 
 
 def _spread(model: Model, joint: Joint, i: int, setting: Setting, situation: Situation) -> dict[str, float]:
     """Named log standard deviations, multiplied by the factor of the situation."""
     factor, card = model.factor(situation), setting.accelerator
-    deviation = sqrt(max(float(joint.covariance[i, i]), 0.0))
+    deviation = sqrt(max(float(joint.variance[i]), 0.0))
     named = {
         _name(part, setting): factor * deviation * sqrt(float(share))
         for part, share in zip(TOLD, joint.shares[i], strict=True)
@@ -237,17 +249,33 @@ def _untried(model: Model, card: Accelerator) -> float:
 
 
 def _derived(setting: Setting) -> bool:
-    on: Rates | None = rates(setting.accelerator, arithmetic(setting.precision, setting.accelerator))
+    on: Rates | None = rates(setting.accelerator, setting.arithmetic)
     return on is not None and on.derived
 
 
-def _disagreement(model: Model, seen: Sequence[Reading], given: Sequence[Reading]) -> float:
-    """Log sd by which the person's runs lie further from what the published rows say than both allow; 0 if they do
-    not. Runs on one card count together."""
-    if not given:
-        return 0.0
-    joint = model.posterior.joint([r.setting for r in given], seen)
-    off = np.array([log(r.samples_per_s) for r in given]) - joint.mean
-    sd = joint.log_sd * np.array([model.factor(model.situation(r.setting, seen)) for r in given])
-    far = np.abs(off) / np.hypot(sd, [r.log_sd for r in given])
-    return 0.0 if far.max() <= DOUBT else float(np.abs(off).max()) / 2 / DOUBT
+def _doubts(model: Model, seen: Sequence[Reading], given: Sequence[Reading]) -> tuple[float, float]:
+    """Log sd to add where the person's runs lie further from what the published rows say than both allow, and where
+    they lie so from one another: from 0 up to what puts half of the deviation into the 80 % interval."""
+    mine = [r for r in given if r.yours]
+    others = [r for r in given if not r.yours]
+    if not mine:
+        return 0.0, 0.0
+    published = _doubt(model, mine, seen, others)
+    if len(mine) < 2:
+        return published, 0.0
+    each = (_doubt(model, [r], seen, [*others, *mine[:i], *mine[i + 1 :]]) for i, r in enumerate(mine[:MOST_RUNS]))
+    return published, max(each)
+
+
+MOST_RUNS = 8
+"""So many runs are held against one another."""
+
+
+def _doubt(model: Model, runs: Sequence[Reading], seen: Sequence[Reading], given: Sequence[Reading]) -> float:
+    joint = model.posterior.joint([r.setting for r in runs], seen, given)
+    off = np.array([log(r.samples_per_s) for r in runs]) - joint.mean
+    known = (*seen, *given)
+    sd = joint.log_sd * np.array([model.factor(model.situation(r.setting, known)) for r in runs])
+    far = np.abs(off) / np.hypot(np.hypot(sd, [r.log_sd for r in runs]), SETUP_SD)
+    worst = int(np.argmax(far))
+    return 0.0 if far[worst] <= DOUBT else float((1 - DOUBT / far[worst]) * np.abs(off[worst]) / (2 * Z80))

@@ -21,7 +21,6 @@ from gpuwise.predict.roofline import (
     Coefficients,
     Rates,
     Work,
-    arithmetic,
     device_seconds,
     launch_seconds,
     rates,
@@ -113,7 +112,7 @@ def cells(settings: Sequence[Setting]) -> Cells:
         family=tuple(s.family or "" for s in settings),
         card=tuple(s.accelerator.id for s in settings),
         architecture=tuple(s.accelerator.architecture for s in settings),
-        arithmetic=tuple(arithmetic(s.precision, s.accelerator) for s in settings),
+        arithmetic=tuple(s.arithmetic for s in settings),
         era=tuple(era(s) for s in settings),
         source=tuple(source(s) for s in settings),
         layout=tuple(_layout(s) for s in settings),
@@ -196,7 +195,7 @@ def _work(setting: Setting) -> Work:
 
 
 def _rates(setting: Setting) -> Rates:
-    found = rates(setting.accelerator, arithmetic(setting.precision, setting.accelerator))
+    found = rates(setting.accelerator, setting.arithmetic)
     if found is None:
         raise ValueError(f"no rates of {setting.accelerator.id} in {setting.precision}")
     return found

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import hypot, log
+from math import log
+from types import MappingProxyType
 from typing import NamedTuple
 
+from gpuwise.errors import Message
 from gpuwise.estimate import Z80
 from gpuwise.model import Accelerator, BenchmarkResult, Measurement, Source
 from gpuwise.predict.answer import Model
 from gpuwise.predict.cells import KIN
-from gpuwise.predict.roofline import arithmetic
-
-SHARED_RUN_SD = 0.05
-"""Of one device's rate in a run on several: what was lost between them is not known."""
+from gpuwise.predict.roofline import Work
 
 
 class Site(NamedTuple):
@@ -45,7 +44,8 @@ class Evidence:
     """All measured rows at hand. Make it with `Evidence.of`; it does not change.
 
     rows: workload -> site -> rows of one device, in training. several: workload -> rows of more than one device.
-    answering: workload -> rows of forward passes on one device. runs: the person's newest run of each workload.
+    answering: workload -> rows of forward passes on one device. counts: of the tables' workloads. runs: the person's
+    newest run of each workload.
     """
 
     model: Model
@@ -53,6 +53,7 @@ class Evidence:
     rows: RowsBySite
     several: Mapping[str, tuple[Row, ...]]
     answering: Mapping[str, tuple[Row, ...]]
+    counts: Mapping[str, Work]
     runs: Mapping[str, Measurement]
 
     @staticmethod
@@ -61,6 +62,7 @@ class Evidence:
         accelerators: Mapping[str, Accelerator],
         model: Model,
         measurements: Iterable[Measurement] = (),
+        counts: Mapping[str, Work] = MappingProxyType({}),
     ) -> Evidence:
         """Index the rows of tables and the person's own runs on GPUs (a CPU run is no evidence of speed).
 
@@ -74,6 +76,7 @@ class Evidence:
             rows=_by_site(row for row in every if row.result.mode == "train" and row.result.accelerators == 1),
             several=_by_workload(row for row in every if row.result.accelerators > 1),
             answering=_by_workload(row for row in every if row.result.mode == "infer"),
+            counts=counts,
             runs={m.workload: m for m in runs},
         )
 
@@ -105,8 +108,24 @@ def _by_workload(rows: Iterable[Row]) -> dict[str, tuple[Row, ...]]:
     return {name: tuple(each) for name, each in found.items()}
 
 
+def unused(run: Measurement, accelerators: Mapping[str, Accelerator]) -> Message | None:
+    """Why a run says nothing about the speed of a GPU, or None."""
+    if run.device != "gpu":
+        return Message("it ran on a CPU: what it says of loading, memory and epochs holds, its speed tells nothing")
+    card = accelerators.get(run.accelerator or "")
+    if card is None or run.samples_per_s is None:
+        return Message("it states no speed of a GPU that is known here")
+    if run.precision == "fp8":
+        return Message("nothing else was measured in fp8, so that it tells nothing about other GPUs")
+    if card.vendor not in ("NVIDIA", "AMD"):
+        return Message("no figure carries over from {name} to a GPU", name=card.name)
+    return None
+
+
 def _tells_speed(run: Measurement, accelerators: Mapping[str, Accelerator]) -> bool:
-    return run.device == "gpu" and run.accelerator in accelerators and run.samples_per_s is not None
+    """A run on a GPU that is known; in fp8 nothing else was measured, so that it tells of nothing else."""
+    known = run.device == "gpu" and run.accelerator in accelerators and run.samples_per_s is not None
+    return known and run.precision != "fp8"
 
 
 def _own_rows(runs: Sequence[Measurement], accelerators: Mapping[str, Accelerator]) -> Iterator[Row]:
@@ -119,7 +138,7 @@ def _own_rows(runs: Sequence[Measurement], accelerators: Mapping[str, Accelerato
             family=run.family or "",
             accelerator=device.id,
             accelerators=run.accelerators,
-            precision=arithmetic(run.precision, device),
+            precision=run.precision,
             batch_per_accelerator=run.batch_per_accelerator,
             samples_per_s=rate.value,
             software=f"torch-{run.software['torch']}" if "torch" in run.software else None,
@@ -134,7 +153,7 @@ def _own_rows(runs: Sequence[Measurement], accelerators: Mapping[str, Accelerato
 
 
 def _one_of(row: Row) -> Row:
-    """One device of a run on several, as if nothing was lost between them; the loss is an error of its own."""
+    """One device of a run on several, with what they lost together still in it."""
     n = row.result.accelerators
     one = replace(row.result, accelerators=1, samples_per_s=row.result.samples_per_s / n)
-    return replace(row, result=one, own_sd=hypot(row.own_sd, SHARED_RUN_SD), together=n)
+    return replace(row, result=one, together=n)

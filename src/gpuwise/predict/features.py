@@ -93,10 +93,12 @@ COMPONENTS: Mapping[str, float] = {
     "level": 0.1, "level_without_count": 4.0, "level_without_more": 0.05, "mix": 0.06, "mix_without_count": 1.0,
     "launch": 0.3, "arithmetic": 0.1, "linear": 0.03, "linear_arithmetic": 0.025, "smooth": 0.05, "batch": 0.1,
     "era": 0.07, "era_arithmetic": 0.05, "card": 0.03, "layout": 0.1, "mode": 0.05,
+    "architecture": 0.05, "architecture_arithmetic": 0.05,
+    "batch_without_count": 0.2,
 }  # fmt: skip
 """The same of the components of one workload's own ways."""
 
-FIXED = frozenset(("physics", "source", "level_without_count"))
+FIXED = frozenset(("physics", "source", "level_without_count", "mix_without_count", "batch_without_count"))
 """Not fitted: their data say too little, or nothing, about the scale."""
 
 NOISES: Mapping[str, float] = {
@@ -140,7 +142,7 @@ def _blocks(c: Cells, basis: Basis) -> Iterator[tuple[str, Block]]:
     yield "card_batch", Block(c.card, (c.step * c.counted)[:, None])
     yield from _of_large_families(c, kin, sheet)
     yield from _of_counts(c, basis)
-    yield from _of_inference(c, basis, kappa, sheet)
+    yield from _of_inference(c, kappa, sheet)
 
 
 def _of_large_families(c: Cells, kin: Keys, sheet: Floats) -> Iterator[tuple[str, Block]]:
@@ -156,6 +158,7 @@ def _of_counts(c: Cells, basis: Basis) -> Iterator[tuple[str, Block]]:
     """What counts say beyond the roofline, and how it changes with the memory format."""
     nowhere, one = ("",) * len(c), np.ones((len(c), 1))
     smooth = basis.counts(c.counts) * c.counted[:, None]
+    yield "mode_counts", Block(["infer" if i else "" for i in c.inference], smooth * c.inference[:, None])
     more = basis.more(full_counts(c)) * c.full[:, None]
     yield "counts", Block(nowhere, smooth)
     yield "more", Block(nowhere, np.hstack((more, c.more)))
@@ -174,7 +177,7 @@ def full_counts(c: Cells) -> Floats:
     return np.hstack((c.counts, c.more)) / SPANS
 
 
-def _of_inference(c: Cells, basis: Basis, kappa: Floats, sheet: Floats) -> Iterator[tuple[str, Block]]:
+def _of_inference(c: Cells, kappa: Floats, sheet: Floats) -> Iterator[tuple[str, Block]]:
     """How a forward pass alone differs from a third of a training step."""
     only = c.inference[:, None]
     names = ["infer" if i else "" for i in c.inference]
@@ -186,18 +189,23 @@ def _of_inference(c: Cells, basis: Basis, kappa: Floats, sheet: Floats) -> Itera
     yield "mode_batch", Block(names, only * c.step[:, None])
     yield "mode_family", Block(_joined(names, c.family), only)
     yield "mode_smooth", Block(names, only * sheet)
-    yield "mode_counts", Block(names, only * basis.counts(c.counts))
 
 
-def components(c: Cells, basis: Basis, rows: Sequence[int] | Ints, middle: float) -> Floats:
-    """Kernels between rows of one workload, shape (components, n, n), in the order of COMPONENTS.
+def components(
+    c: Cells, basis: Basis, rows: Sequence[int] | Ints, middle: float, columns: Sequence[int] | Ints | None = None
+) -> Floats:
+    """Kernels between rows of one workload, shape (components, rows, columns), in the order of COMPONENTS.
 
-    middle: of ln batch, from which a change of batch counts.
+    middle: of ln batch, from which a change of batch counts. columns: other rows; None: the same.
     """
     i = np.asarray(rows, np.int64)
-    one, counted, full = np.ones((len(i), len(i))), c.counted[i][:, None], c.full[i][:, None]
-    arithmetic, era = _same(c.arithmetic, i), _same(c.era, i)
-    mix, linear = _outer(c.kappa[i][:, None]), _outer(c.sheet[i][:, [0, 1, 3]])
+    j = i if columns is None else np.asarray(columns, np.int64)
+    one, counted, full = np.ones((len(i), len(j))), c.counted[i][:, None], c.full[i][:, None]
+    arithmetic, era = _same(c.arithmetic, i, j), _same(c.era, i, j)
+    architecture = _same(c.architecture, i, j)
+    here = basis.sheet(c.sheet[i][:, :3])
+    there = here if columns is None else basis.sheet(c.sheet[j][:, :3])
+    mix, linear = np.outer(c.kappa[i], c.kappa[j]), c.sheet[i][:, LINEAR] @ c.sheet[j][:, LINEAR].T
     return np.array(
         [
             one * counted,
@@ -205,17 +213,48 @@ def components(c: Cells, basis: Basis, rows: Sequence[int] | Ints, middle: float
             one * counted * (1 - full),
             mix * counted,
             mix * (1 - counted),
-            _outer(c.launch[i][:, None]) * counted,
+            np.outer(c.launch[i], c.launch[j]) * counted,
             arithmetic,
             linear,
             linear * arithmetic,
-            _outer(basis.sheet(c.sheet[i][:, :3])),
-            _outer((c.batch[i] - middle)[:, None]),
+            here @ there.T,
+            np.outer(c.batch[i] - middle, c.batch[j] - middle),
             era,
             era * arithmetic,
-            _same(c.card, i),
-            _same(c.layout, i),
-            np.equal.outer(c.inference[i], c.inference[i]).astype(np.float64),
+            _same(c.card, i, j),
+            _same(c.layout, i, j),
+            np.equal.outer(c.inference[i], c.inference[j]).astype(np.float64),
+            architecture,
+            architecture * arithmetic,
+            np.outer(c.batch[i] - middle, c.batch[j] - middle) * (1 - counted),
+        ]
+    )
+
+
+LINEAR = [0, 1, 3]
+"""Of a data sheet: peak, bandwidth and fp32 rate."""
+
+
+def component_variances(c: Cells, basis: Basis, rows: Sequence[int] | Ints, middle: float | Floats) -> Floats:
+    """The diagonals of `components`, shape (components, rows). middle: one, or one a row."""
+    i = np.asarray(rows, np.int64)
+    counted, full, one = c.counted[i], c.full[i], np.ones(len(i))
+    linear = (c.sheet[i][:, LINEAR] ** 2).sum(axis=1)
+    return np.array(
+        [
+            counted,
+            1 - counted,
+            counted * (1 - full),
+            c.kappa[i] ** 2 * counted,
+            c.kappa[i] ** 2 * (1 - counted),
+            c.launch[i] ** 2 * counted,
+            one,
+            linear,
+            linear,
+            (basis.sheet(c.sheet[i][:, :3]) ** 2).sum(axis=1),
+            (c.batch[i] - middle) ** 2,
+            *(one,) * 7,
+            (c.batch[i] - middle) ** 2 * (1 - counted),
         ]
     )
 
@@ -235,13 +274,10 @@ def noise_kind(cells: Cells, row: int) -> str:
     return family if family in NOISES else "other"
 
 
-def _same(names: Sequence[str], rows: Ints) -> Floats:
-    picked = np.array([names[r] for r in rows], object)
-    return np.asarray(np.equal.outer(picked, picked).astype(np.float64))
-
-
-def _outer(values: Floats) -> Floats:
-    return np.asarray(values @ values.T)
+def _same(names: Sequence[str], rows: Ints, columns: Ints) -> Floats:
+    code: dict[str, int] = {}
+    here, there = (np.array([code.setdefault(names[k], len(code)) for k in part]) for part in (rows, columns))
+    return np.asarray(np.equal.outer(here, there).astype(np.float64))
 
 
 def _joined(*columns: Sequence[str]) -> list[str]:

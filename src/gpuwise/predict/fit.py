@@ -256,8 +256,5 @@ def _seen(design: Design) -> dict[str, frozenset[str]]:
 def usable(readings: Iterable[Reading]) -> list[Reading]:
     """Those of one device whose rates some table states."""
     return [
-        r
-        for r in readings
-        if r.setting.accelerators == 1
-        and runnable(r.setting.accelerator, arithmetic(r.setting.precision, r.setting.accelerator))
+        r for r in readings if r.setting.accelerators == 1 and runnable(r.setting.accelerator, r.setting.arithmetic)
     ]

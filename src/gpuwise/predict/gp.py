@@ -21,7 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwise.predict.cells import Cells, Floats, Ints, canonical, cells
-from gpuwise.predict.features import BLOCKS, COMPONENTS, NOISES, PARTS, Basis, blocks, components, noise_kind
+from gpuwise.predict.features import (
+    BLOCKS,
+    COMPONENTS,
+    NOISES,
+    PARTS,
+    Basis,
+    blocks,
+    component_variances,
+    components,
+    noise_kind,
+)
 from gpuwise.predict.setting import Reading, Setting
 
 OWN_WAYS = "own"
@@ -31,6 +41,12 @@ TOLD = (*PARTS, OWN_WAYS)
 
 Start = tuple[str, str]
 """Block and key: where the coefficients of one key begin."""
+
+
+SETUP_SD = 0.1
+"""How much a person's set-up (host, container, minor versions) is faster or slower than those of the tables, on every
+card alike: another minor version of PyTorch 2 to 14 %, another builder's host 2 to 5 % (benchmark tables of Lambda and
+timm)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +70,7 @@ class Layout(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """ln samples/s of one device on the n asked rows. covariance: (n, n), without noise; noise: its sd (n,).
+    """ln samples/s of one device on the n asked rows. variance: (n,), without noise; noise: its sd (n,).
 
     nominal: of the roofline alone; parts: what each of TOLD adds to it, (n, parts). shares: of the variance without
     noise, by part, (n, parts); a row adds up to 1. pull: how much each reading moves each row, (n, readings).
@@ -62,7 +78,7 @@ class Joint(NamedTuple):
 
     nominal: Floats
     mean: Floats
-    covariance: Floats
+    variance: Floats
     noise: Floats
     parts: Floats
     shares: Floats
@@ -71,7 +87,7 @@ class Joint(NamedTuple):
     @property
     def log_sd(self) -> Floats:
         """Of a measured rate, noise included; shape (n,)."""
-        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0) + self.noise**2))
+        return np.asarray(np.sqrt(np.maximum(self.variance, 0.0) + self.noise**2))
 
 
 def laid_out(c: Cells, basis: Basis, starts: Mapping[Start, int], block: Sequence[str]) -> Layout:
@@ -85,10 +101,10 @@ def laid_out(c: Cells, basis: Basis, starts: Mapping[Start, int], block: Sequenc
                 names += [name] * values.shape[1]
     found = np.zeros((len(c), len(names)))
     for name, (keys, values) in made.items():
-        index = np.array([known.get((name, key), -1) for key in keys])
-        for start in set(index.tolist()) - {-1}:
-            rows = np.flatnonzero(index == start)
-            found[rows, start : start + values.shape[1]] = values[rows]
+        column = {key: known.get((name, key), -1) for key in set(keys)}
+        first = np.array([column[key] for key in keys])
+        rows = np.flatnonzero(first >= 0)
+        found[rows[:, None], first[rows, None] + np.arange(values.shape[1])] = values[rows]
     return Layout(found, known, tuple(names))
 
 
@@ -128,37 +144,47 @@ class Posterior:
         layout = laid_out(every, self.basis, self.starts, self.block)
         plain = layout.values[:, : len(self.mean)] @ self.mean
         residual = np.array([log(r.samples_per_s) for r in readings]) - every.mean[n:] - plain[n:]
-        own = self._own(every, n, s)
-        table = slice(n, n + s)
-        first = _gain(own[:, table], own[table, table], variance[:s])
+        table, new = slice(n, n + s), slice(n + s, None)
+        own, alone = self._own(every, n, s)
+        if any(r.yours for r in readings):  # what is asked is of the same set-up as the person's own runs
+            mine = np.array([*(True,) * n, *(r.yours for r in readings)])
+            own = own + SETUP_SD**2 * np.outer(mine, mine[n:])
+            alone = alone + SETUP_SD**2
+        first = _gain(own[:, :s], own[table, :s], variance[:s])
         features = layout.values - first @ layout.values[table]
-        own = own - first @ own[table]
         spread = self._spread(layout, features.T)
-        total = own + features @ spread
-        new = slice(n + s, None)
+        between = own[:, s:] - first @ own[table, s:] + features @ spread[:, new]
+        second = _gain(between, between[new], variance[s:])
         shift = first @ residual[:s]
-        second = _gain(total[:, new], total[new, new], variance[s:])
         shift = shift + second @ (residual[s:] - shift[new])
-        covariance = total - second @ total[new]
-        columns = _columns_by_part(layout.block)
-        asked_features = layout.values[:n]
+        left = alone - _rows(first[:n], own[:n, :s]) + _rows(features[:n], spread[:, :n].T) - _rows(second, between)[:n]
+        columns, asked_features = _columns_by_part(layout.block), layout.values[:n]
         parts = [asked_features[:, known] @ self.mean[known] for known in (c[c < len(self.mean)] for c in columns)]
         return Joint(
             nominal=every.mean[:n],
             mean=every.mean[:n] + plain[:n] + shift[:n],
-            covariance=covariance[:n, :n],
+            variance=left,
             noise=noise[:n],
             parts=np.array([*parts, shift[:n]]).T,
-            shares=_shares(asked_features, columns, spread, second, new, np.diag(covariance)[:n]),
+            shares=_shares(asked_features, columns, spread, second, new, left),
             pull=np.hstack((first[:n] - second[:n] @ first[new], second[:n])),
         )
 
-    def _own(self, every: Cells, n: int, s: int) -> Floats:
-        """Prior covariance of the workload's own ways, shape (rows, rows)."""
-        of = slice(n, n + s) if s else slice(n, None) if len(every) > n else slice(0, 1)
-        weights = np.array([self.scales.components[name] for name in COMPONENTS]) ** 2
-        kernel = components(every, self.basis, range(len(every)), float(every.batch[of].mean()))
-        return np.asarray(np.einsum("c,cij->ij", weights, kernel))
+    def _own(self, every: Cells, n: int, s: int) -> tuple[Floats, Floats]:
+        """Prior covariance of the workload's own ways with the readings, shape (rows, readings), and prior variance of
+        the asked rows, (n,)."""
+        weights = self._weights()
+        if len(every) == n:  # nothing measured: a change of batch has nothing to count from
+            return np.zeros((n, 0)), weights @ component_variances(every, self.basis, range(n), every.batch)
+        middle = float(every.batch[n : n + s if s else None].mean())
+        kernel = components(every, self.basis, range(len(every)), middle, range(n, len(every)))
+        return (
+            np.asarray(np.einsum("c,cij->ij", weights, kernel)),
+            weights @ component_variances(every, self.basis, range(n), middle),
+        )
+
+    def _weights(self) -> Floats:
+        return np.array([self.scales.components[name] for name in COMPONENTS]) ** 2
 
     def _spread(self, layout: Layout, features: Floats) -> Floats:
         """Σ·features for features of shape (m, n); columns without a posterior have their prior."""
@@ -173,6 +199,11 @@ def _gain(across: Floats, between: Floats, variance: Floats) -> Floats:
     if not len(variance):
         return np.zeros((len(across), 0))
     return np.asarray(np.linalg.solve(between + np.diag(variance), across.T).T)
+
+
+def _rows(a: Floats, b: Floats) -> Floats:
+    """Products of rows, summed; shape (rows,)."""
+    return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
 def _columns_by_part(block: Sequence[str]) -> list[Ints]:

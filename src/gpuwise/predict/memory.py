@@ -13,6 +13,7 @@ with less. Held against runs of 2020 and 2021 that filled their cards: `memory_s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -208,9 +209,11 @@ def smallest(accelerators: Iterable[Accelerator], assumptions: Assumptions) -> A
     return min(accelerators, key=lambda accelerator: usable_gib(accelerator, assumptions))
 
 
-def does_not_fit(workload: Workload, accelerator: Accelerator, assumptions: Assumptions) -> Message | None:
-    """Why the job cannot run on this device, or None."""
-    least, usable = need_gib(workload), usable_gib(accelerator, assumptions)
+def does_not_fit(
+    workload: Workload, accelerator: Accelerator, assumptions: Assumptions, least_gib: Gib | None = None
+) -> Message | None:
+    """Why the job cannot run on this device, or None. least_gib: `need_gib`, where it is known already."""
+    least, usable = need_gib(workload) if least_gib is None else least_gib, usable_gib(accelerator, assumptions)
     if least <= usable:
         return None
     return Message(
@@ -397,11 +400,19 @@ def _published(workload: Workload, counted: Held, published: Readings) -> Estima
     seen = [r for name in names for r in published.get(name, ()) if _alike(r, workload)]
     if not seen:
         return None
-    newest = max(r.software or "" for r in seen)
-    points = [(float(r.batch_per_accelerator), r.used_gib) for r in seen if (r.software or "") == newest]
+    newest = max(_version(r) for r in seen)
+    points = [(float(r.batch_per_accelerator), r.used_gib) for r in seen if _version(r) == newest]
     states = replace(counted, activations=0.0).phases()["backward"] / GIB
     fixed = Fixed(gib=USUAL_CONTEXT_GIB + WORKSPACE_GIB + states, sd_gib=1.0)
     return line(points, fixed, DRIVER_SD).at(workload.batch_per_accelerator)
+
+
+def _version(reading: MemoryReading) -> tuple[int, ...]:
+    """Of the framework, to be compared."""
+    return tuple(int(part) for part in _NUMBER.findall(reading.software or ""))
+
+
+_NUMBER = re.compile(r"\d+")
 
 
 def _alike(reading: MemoryReading, workload: Workload) -> bool:

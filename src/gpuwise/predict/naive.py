@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
-from gpuwise.predict.roofline import Rates, arithmetic, rates
+from gpuwise.predict.roofline import Rates, rates
 from gpuwise.predict.setting import Reading, Setting
 
 
@@ -29,7 +29,7 @@ def naive(asked: Setting, given: Sequence[Reading]) -> Mapping[str, float]:
 
 def site(setting: Setting) -> Rates | None:
     """What the data sheet says of the device in this arithmetic."""
-    return rates(setting.accelerator, arithmetic(setting.precision, setting.accelerator))
+    return rates(setting.accelerator, setting.arithmetic)
 
 
 def _log_rates(asked: Setting, target: Rates, reading: Reading, there: Rates) -> dict[str, float]:

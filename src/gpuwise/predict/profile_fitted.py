@@ -1,4 +1,4 @@
-"""Scales and interval factors of `profile`: written by `make fit` (`fit_profile`, `profile_split.factors`)."""
+"""Scales, interval factors of `profile`: written by `make fit` (`profile_fit`, `profile_split`)."""
 
 from __future__ import annotations
 

@@ -62,9 +62,6 @@ REFERENCE: Mapping[str, Work] = {
 sequences of 384 tokens (BERT), as the benchmark ran them. Padding is counted: it is computed. Parameters of GNMT, of
 Transformer-XL and of NCF are those that the runs' logs print."""
 
-PROXIES = (*REFERENCE, "resnet34", "resnet101", "resnet18@224", "resnet34@224", "resnet50@224")
-"""Measured on two devices or more with known counts: between devices their kin behave like them."""
-
 SAMPLES_PER_ITEM: Mapping[str, float] = {
     "gnmt": 48,
     "transformerxlbase": 192,

@@ -36,6 +36,7 @@ def setting(row: BenchmarkResult, accelerator: Accelerator, counts: Mapping[str,
         memory_format=row.memory_format,
         mode=row.mode,
         compiled=row.compiled,
+        as_computed=row.source.kind == "published",
     )
 
 

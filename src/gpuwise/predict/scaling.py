@@ -22,27 +22,17 @@ from gpuwise.errors import Message
 from gpuwise.model import Accelerator, BenchmarkResult, Platform, Workload
 from gpuwise.predict.cells import is_old
 from gpuwise.predict.evidence import Evidence, Site
+from gpuwise.predict.reference import REFERENCE, SAMPLES_PER_ITEM
 from gpuwise.predict.scaling_fitted import FITTED
 
 Fitted = Mapping[str, float]
 """Name of a factor -> its natural logarithm; "noise" and "share" of a situation: see `spread`."""
 
 STEPS: Mapping[str, tuple[float, float]] = {
-    "resnet50": (25.557, 1),
-    "ssd": (22.895, 1),
-    "maskrcnn": (44.4, 1),
-    "bert_base_squad": (108.893, 1),
-    "bert_large_squad": (334.094, 1),
-    "gnmt": (160, 50),
-    "transformerxlbase": (192, 192),
-    "transformerxllarge": (247, 192),
-    "ncf": (31.8, 1),
-    "tacotron2": (28.2, 566),
-    "waveglow": (87.9, 8000),
+    name: (work.parameters_m, SAMPLES_PER_ITEM.get(name, 1)) for name, work in REFERENCE.items()
 }
 """Of the workloads measured on several devices: 10^6 parameters, and what the rate counts in each sample of a batch
-(tokens of a sentence, mel frames of an utterance, audio samples of a segment). Sources: the models' papers and the
-READMEs of NVIDIA's DeepLearningExamples; those of gnmt and tacotron2 are averages of their data sets."""
+(tokens of a sentence, mel frames of an utterance, audio samples of a segment)."""
 
 NVLINK_GB_PER_S = 600.0
 """Of a device, both directions together, for which the NVLink figure holds (A100); other NVLinks wait in proportion."""
@@ -195,7 +185,7 @@ def scaling(workload: Workload, accelerator: Accelerator, platform: Platform, ra
     """rate_1: samples/s of one device."""
     n, link = platform.accelerators, link_class(accelerator, platform)
     gb_per_s = _gb_per_s(step_of(losses.work, workload), rate_1, workload.batch_per_accelerator)
-    half = _half(losses.work, workload.precision)
+    half = _half(workload.name, workload.precision)
     at = Sharing(losses.work, card_model(accelerator), link, n, gb_per_s, _faster(accelerator, link), half=half)
     efficiency, situation, sd = _shared(at, losses)
     if platform.link is None and situation in ("card", "workload") and not _on_board(accelerator):
@@ -278,8 +268,8 @@ LEAST_GB_PER_S = 1e-6
 
 
 def _half(workload: str, precision: str) -> bool:
-    """Does it exchange gradients of two bytes? The scripts of the table do in mixed precision (Apex O2); PyTorch's own
-    keeps them at four."""
+    """Does it exchange gradients of two bytes? The table's own runs do in mixed precision (Apex O2). PyTorch's own
+    keeps them at four, and so does a job that is only measured as one of them."""
     return workload in STEPS and precision == "amp"
 
 

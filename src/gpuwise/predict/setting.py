@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuwise.model import Accelerator, Precision
-from gpuwise.predict.roofline import Work
+from gpuwise.predict.roofline import Arithmetic, Work, arithmetic
 
 Mode = Literal["train", "infer"]
 
@@ -18,6 +18,7 @@ class Setting:
     accelerators: devices together, in one machine. batch: samples of one device and step. precision: the arithmetic
     that is asked for. family: of workloads.FAMILIES, None if nobody says. work: counts of one forward pass, None if
     nobody counted. software: as in throughput.csv, None: current. memory_format: nchw, nhwc or None if unknown.
+    as_computed: precision is the arithmetic that was really used, as a table states it.
     """
 
     workload: str
@@ -31,6 +32,15 @@ class Setting:
     memory_format: str | None = None
     mode: Mode = "train"
     compiled: bool = False
+    as_computed: bool = False
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What the device computes in. A framework's fp32 is TF32 where there is TF32, but not in a table that states
+        what was computed."""
+        if self.as_computed and self.precision == "fp32":
+            return "fp32"
+        return arithmetic(self.precision, self.accelerator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Scores of splits A to F, I, J and M, from the predictions of `splits`; and split E, with the table of many networks.
+"""Scores of splits A to F, I, J, L and M, from what `splits` predicts; and split E, with the table of many networks.
 
 `Draw` with a number takes the shipped scales instead of new ones (quick, for the ratchet of the tests; the scales have
 seen the rows then, the coefficients have not).
@@ -18,10 +18,10 @@ from statistics import median
 import numpy as np
 
 from gpuwise.predict.answer import Model, Told, answer
-from gpuwise.predict.cells import source
+from gpuwise.predict.cells import canonical, source
 from gpuwise.predict.fit import Design, fit_scales, posterior, usable
 from gpuwise.predict.gp import Scales
-from gpuwise.predict.roofline import arithmetic, ideal_seconds, rates
+from gpuwise.predict.roofline import Work, ideal_seconds, rates
 from gpuwise.predict.rows import readings
 from gpuwise.predict.score import Score
 from gpuwise.predict.setting import Reading, Setting
@@ -39,6 +39,7 @@ from gpuwise.predict.splits import (
     family_unknown,
     raws,
     scored,
+    workload_known,
 )
 from gpuwise.predict.tables import Draw, Tables, drawn
 
@@ -78,7 +79,7 @@ def quick(tables: Tables, seed: int) -> tuple[Raw, ...]:
             *card_unknown(b, without, family, scales, cards),
         )
     ]
-    return tuple(parts)
+    return (*parts, *workload_known(b, without, scales, cards))
 
 
 # ---- M: beside the roofline with one efficiency for all ----
@@ -99,7 +100,7 @@ def nothing_measured(tables: Tables, draw: Draw) -> list[Score]:
 
 def _ideal(setting: Setting) -> float | None:
     """samples/s that the data sheet allows."""
-    on = rates(setting.accelerator, arithmetic(setting.precision, setting.accelerator))
+    on = rates(setting.accelerator, setting.arithmetic)
     return None if setting.work is None or on is None else 1 / ideal_seconds(setting.work, on)
 
 
@@ -143,9 +144,9 @@ class Costs:
     def add(
         self, card: str, usd_per_hour: float, real_per_s: float, told_per_s: float, rules: Mapping[str, float]
     ) -> None:
-        """Of several batches of a card, the cheapest."""
+        """Of several batches of a card, the one that is said to be the cheapest."""
         usd = usd_per_hour / 3600 * 1e6
-        if card in self.real and usd / real_per_s >= self.real[card]:
+        if card in self.told and usd / told_per_s >= self.told[card]:
             return
         self.real[card], self.told[card] = usd / real_per_s, usd / told_per_s
         for rule, rate in rules.items():
@@ -226,7 +227,9 @@ def _joined(train: Sequence[Reading], more: Iterable[Reading]) -> list[Reading]:
 def _fold(
     design: Design, train: Sequence[Reading], fold: set[str], scales: Scales | None
 ) -> Iterator[tuple[Reading, Told]]:
-    out = [name for name in design.workloads if stem(name) in fold]
+    twins = {_counted(r.setting.work) for r in train if stem(r.setting.workload) in fold and r.setting.work}
+    alike = {canonical(r.setting.workload) for r in train if r.setting.work and _counted(r.setting.work) in twins}
+    out = [name for name in design.workloads if stem(name) in fold or name in alike]
     left = design.without(out)
     model = Model(posterior=posterior(left, scales or fit_scales(left, ITERATIONS)), factors={})
     for r in train:
@@ -235,6 +238,11 @@ def _fold(
             (told,) = answer(model, [r.setting])
             if isinstance(told, Told):
                 yield r, told
+
+
+def _counted(work: Work) -> tuple[float, float]:
+    """Networks with equal figures are one network under two names."""
+    return round(work.gmacs, 2), round(work.activations_m, 2)
 
 
 def _factor(told: Sequence[tuple[Reading, Told]], reading: Reading) -> float:
@@ -268,8 +276,10 @@ SCORINGS: Mapping[str, Scoring] = {
     "D": of_split("D"),
     "E": many_networks,
     "F": of_split("F"),
-    "I": of_split("A", "B", "C", "D", "D3", "F", "M", bound=False),
+    "I": of_split("A", "B", "C", "D", "D3", "F", "L", "M", "U", bound=False),
     "J": cheapest,
+    "L": of_split("L"),
+    "U": of_split("U"),
     "M": nothing_measured,
 }
 """Split -> how it is scored."""

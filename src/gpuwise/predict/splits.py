@@ -1,13 +1,14 @@
-"""Splits A to F, I, J and M: whole workloads, families and cards left out of rows, scales and interval factors alike.
+"""Splits A to F, I, J, L and M: whole workloads, families, chips left out of rows, scales and interval factors alike.
 
     family out  → scales fitted without the whole family of the workload that is scored
-    card out    → the same, and without every row of the card (and of a sixth of the other cards)
+    card out    → the same, and without every row of its chip (and of a sixth of the other chips)
 
 Rows are those of one benchmark with many cards (Lambda's, source "ngc-") and of one with many networks (timm's).
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,13 +20,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuwise.estimate import Z80
+from gpuwise.model import Accelerator
 from gpuwise.predict.answer import Model, Situation, Told, answer
 from gpuwise.predict.cells import canonical, era, source
 from gpuwise.predict.features import Basis
 from gpuwise.predict.fit import Design, basis, fit_scales, posterior, usable
 from gpuwise.predict.gp import Scales
 from gpuwise.predict.naive import naive
-from gpuwise.predict.roofline import arithmetic
 from gpuwise.predict.rows import readings
 from gpuwise.predict.score import Score
 from gpuwise.predict.setting import Reading
@@ -119,8 +120,7 @@ def _questions(rows: Iterable[Reading]) -> dict[Question, list[Reading]]:
     found: dict[Question, list[Reading]] = defaultdict(list)
     for r in rows:
         if source(r.setting) == "ngc":
-            kind = arithmetic(r.setting.precision, r.setting.accelerator)
-            found[Question(r.setting.workload, era(r.setting), kind)].append(r)
+            found[Question(r.setting.workload, era(r.setting), r.setting.arithmetic)].append(r)
     return dict(sorted(found.items()))
 
 
@@ -129,7 +129,7 @@ def _questions(rows: Iterable[Reading]) -> dict[Question, list[Reading]]:
 
 @lru_cache(maxsize=1)
 def raws(tables: Tables) -> tuple[Raw, ...]:
-    """Every prediction of splits A to D, F and M, with scales fitted anew for each family and fold of cards."""
+    """Every prediction of splits A to D, F, L and M, with scales fitted anew for each family and fold of cards."""
     return (*_cards_known(tables), *_cards_unknown(tables))
 
 
@@ -150,6 +150,9 @@ def family_known(b: Bench, design: Design, family: Sequence[str], scales: Scales
             yield from _asked("M", model, question, rows, [()])
             yield from _asked("A", model, question, rows, [(r,) for r in _one_a_card(rows)])
             yield from _asked("B", model, question, rows, _triples(rows))
+            bare = [replace(r, setting=replace(r.setting, work=None, family=None)) for r in rows]
+            yield from _asked("U", model, question, bare, [(r,) for r in _one_a_card(bare)])
+            yield from _asked("U", model, question, bare, _triples(bare))
 
 
 def family_unknown(b: Bench, design: Design, family: Sequence[str], scales: Scales) -> Iterator[Raw]:
@@ -163,9 +166,26 @@ def _cards_unknown(tables: Tables) -> Iterator[Raw]:
     b = bench(tables)
     for cards in card_folds(b):
         design = b.design(cards)
+        yield from workload_known(b, design, fit_scales(design, ITERATIONS), cards)
         for family in FAMILIES:
             scales = fit_scales(design.without(family), ITERATIONS)
             yield from card_unknown(b, design, family, scales, cards)
+
+
+def workload_known(b: Bench, design: Design, scales: Scales, cards: Iterable[str]) -> Iterator[Raw]:
+    """The cards in no row, each workload with all its other rows in the tables."""
+    new, model = set(cards), Model(posterior=posterior(design, scales), factors={})
+    for question, rows in b.questions.items():
+        targets = [r for r in rows if r.setting.accelerator.id in new]
+        seen = [
+            r
+            for r in b.readings
+            if canonical(r.setting.workload) == canonical(question.workload) and r.setting.accelerator.id not in new
+        ]
+        if targets and seen:
+            for target, told in zip(targets, answer(model, [t.setting for t in targets], seen), strict=True):
+                if isinstance(told, Told):
+                    yield _raw("L", question, target, (), told, ())
 
 
 def card_unknown(
@@ -183,9 +203,24 @@ def card_unknown(
 
 
 def card_folds(b: Bench) -> list[list[str]]:
-    cards = sorted({r.setting.accelerator.id for rows in b.questions.values() for r in rows})
-    mixed = np.random.default_rng(SEED).permutation(cards).tolist()
-    return [mixed[fold::FOLDS] for fold in range(FOLDS)]
+    """Cards by chip, whatever its form and memory: an A100 of 40 GB tells all about one of 80."""
+    chips: dict[str, set[str]] = defaultdict(set)
+    for r in (r for rows in b.questions.values() for r in rows):
+        chips[chip(r.setting.accelerator)].add(r.setting.accelerator.id)
+    mixed = np.random.default_rng(SEED).permutation(sorted(chips)).tolist()
+    return [[card for name in mixed[fold::FOLDS] for card in sorted(chips[name])] for fold in range(FOLDS)]
+
+
+SAME_CHIP = {"H200": "H100", "GH200": "H100", "A800": "A100"}
+
+
+def chip(accelerator: Accelerator) -> str:
+    """The name without form and memory; H200 is H100 with more memory."""
+    name = " ".join(word for word in accelerator.name.split() if not _FORM.fullmatch(word))
+    return SAME_CHIP.get(name, name)
+
+
+_FORM = re.compile(r"SXM[0-9]*|PCIe|NVL|[0-9]+GB")
 
 
 def _of(b: Bench, workload: str) -> Iterator[tuple[Question, Sequence[Reading]]]:
@@ -287,6 +322,7 @@ def _score(raw: Raw, factor: float) -> Score:
             "family_known": "yes" if raw.situation.family_known else "no",
             "card_known": "yes" if raw.situation.card_known else "no",
             "k": str(raw.situation.measured),
+            "counted": "yes" if raw.situation.counted else "no",
             "table": "lambda",
         },
     )

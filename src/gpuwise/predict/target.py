@@ -25,7 +25,7 @@ from math import ceil, exp, hypot, inf, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwise.errors import InvalidInput, Message, MissingEvidence
+from gpuwise.errors import Message, MissingEvidence
 from gpuwise.estimate import Z80, Estimate
 from gpuwise.model import Workload
 from gpuwise.stopping import EarlyStop, EpochReference, EpochsAt, Stop
@@ -419,13 +419,3 @@ def _end(accuracy: Floats, rule: EarlyStop) -> float:
     stale = epoch - np.maximum.accumulate(np.where(better, epoch, 0))
     ends = np.flatnonzero((stale >= rule.patience_epochs) & (epoch >= rule.least_epochs))
     return float(epoch[ends[0]]) if len(ends) else float(rule.most_epochs)
-
-
-def check(rule: EarlyStop) -> None:
-    """InvalidInput for a rule that cannot be followed."""
-    if not 0 < rule.least_epochs <= rule.most_epochs or rule.patience_epochs > rule.most_epochs:
-        raise InvalidInput(
-            Message("early stopping {least:g}..{most:g}:{patience:g} can never be followed.", least=rule.least_epochs,
-                    most=rule.most_epochs, patience=rule.patience_epochs),
-            Message("Write least..most:patience in epochs, such as 5..100:10."),
-        )  # fmt: skip

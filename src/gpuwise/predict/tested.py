@@ -17,7 +17,7 @@ from gpuwise.errors import Message
 from gpuwise.predict.score import Errors
 
 SCHEMA = 1
-SEVERAL = 2
+SEVERAL = 3
 """So many measured GPUs count as several."""
 
 
@@ -117,20 +117,26 @@ _ONE = Message("one GPU measured, the workload in no table and the card in the t
 _MORE = Message("three GPUs measured, the workload in no table and the card in the tables")
 _SHEET = Message("one GPU measured, and the card known by its data sheet only")
 _NEITHER = Message("nothing measured, and the card known by its data sheet only")
+_LISTED = Message("a workload of the tables, and the card known by its data sheet only")
 
 
-def in_tests(results: Mapping[str, Result], *, measured: int, card_known: bool) -> Tested | None:
-    """What tests like this situation found: measured GPUs, and whether the tables have the card. None without such a
-    test."""
-    for split, situation in _alike(measured, card_known):
+def in_tests(
+    results: Mapping[str, Result], *, measured: int, card_known: bool, in_tables: bool = False
+) -> Tested | None:
+    """What tests like this situation found. measured: GPUs on which the person measured the workload. in_tables: they
+    have the workload on many cards. None without such a test."""
+    for split, situation in _alike(measured, card_known, in_tables):
         found = results[split].errors if split in results else None
         if found is not None and found.median_percent is not None and found.p90_percent is not None:
             return Tested(split=split, situation=situation, errors=found)
     return None
 
 
-def _alike(measured: int, card_known: bool) -> Sequence[tuple[str, Message]]:
-    """Splits that are like the situation, the nearest first."""
+def _alike(measured: int, card_known: bool, in_tables: bool) -> Sequence[tuple[str, Message]]:
+    """Splits that are like the situation, the nearest first; none is like a workload of the tables on a card of
+    theirs."""
+    if in_tables:
+        return () if card_known else (("L", _LISTED),)
     if not card_known:
         return (("C", _SHEET),) if measured else (("F", _NEITHER),)
     if measured >= SEVERAL:

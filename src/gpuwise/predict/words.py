@@ -10,10 +10,10 @@ from gpuwise.model import Prediction, Refusal
 from gpuwise.predict.answer import Told
 from gpuwise.predict.evidence import Row
 from gpuwise.predict.gp import OWN_WAYS
-from gpuwise.predict.roofline import arithmetic, rates
+from gpuwise.predict.roofline import rates
 from gpuwise.predict.setting import Setting
 
-NO_FACTOR = 5e-4
+NO_FACTOR = 1e-9
 """Logarithm below which a factor is 1."""
 
 MOST_ROWS = 3
@@ -66,9 +66,9 @@ def _place(row: Row, pull: float, setting: Setting) -> tuple[bool, bool, float]:
 
 def _factors(told: Told, setting: Setting) -> Iterator[Message]:
     card = setting.accelerator
-    text = "{rate:.4g} samples/s by counted work on the data sheet of {name}"
-    yield Message(text, rate=told.nominal_per_s, name=card.name)
-    kind = arithmetic(setting.precision, card)
+    text = "{rate:.4g} samples/s by counted work on the data sheet of {name}, at batch {batch}"
+    yield Message(text, rate=told.nominal_per_s, name=card.name, batch=setting.batch)
+    kind = setting.arithmetic
     for part, factor in told.factors.items():
         if abs(log(factor)) > NO_FACTOR:
             values = {"factor": factor, "card": card.id, "architecture": card.architecture, "arithmetic": kind}
@@ -80,13 +80,13 @@ def _factors(told: Told, setting: Setting) -> Iterator[Message]:
 
 def _notes(told: Told, setting: Setting) -> Iterator[Message]:
     card = setting.accelerator
-    on = rates(card, arithmetic(setting.precision, card))
+    on = rates(card, setting.arithmetic)
     if on is not None and not on.tensor and setting.precision != "fp32":
         yield Message("{name} has no tensor cores: it computes at its fp32 rate", name=card.name)
     if not told.situation.card_known:
         yield Message("{name} is in no measured table: it is known by its data sheet", name=card.name)
     if told.disagree:
-        yield Message("your runs and the published rows disagree, so the interval is wider")
+        yield Message("your runs disagree with each other, or with the published rows: the interval is wider")
 
 
 def spread_in_words(

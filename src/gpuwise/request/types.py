@@ -130,7 +130,7 @@ class JobFilters(OfferFilters):
         "Your quotas: TOML.", kind="path", show="FILE", group="Your own data", example="quota.toml"
     )
     measured: tuple[str, ...] = about(
-        "Measured runs to predict from: files of measure --out, or numbers of runs.",
+        "Measured runs to predict from: files of measure --out, or numbers of runs; may be given several times.",
         kind="paths",
         show="FILE|RUN",
         default=(),

@@ -251,6 +251,8 @@ class _Reader:
                 software=self.known.names.software(self.texts["software"][row]),
                 memory_format=words["memory_format"],
                 mode=cast(Mode, words["mode"] or "train"),
+                as_computed=True,
+                compiled="compil" in (self.texts["software"][row] or "").casefold(),
             )
             for card in found.cards
         )
