@@ -55,6 +55,7 @@ def build(source: Path, target: Path) -> None:
     write_text(target / "machines.toml", bundle_assumptions.machines_toml(source))
     for name in ("workloads.toml", "accuracy.json"):  # kept by hand, and written by `make accuracy`
         write_text(target / name, (TARGET / name).read_text(encoding="utf-8"))
+    (target / "predictor.npz").write_bytes((TARGET / "predictor.npz").read_bytes())  # made by `make fit`
     write_text(target / "datapackage.json", bundle_package.build(target, VERSION, BUILD_DATE))
 
 

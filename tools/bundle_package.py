@@ -36,6 +36,7 @@ def build(target: Path, version: str, built: str) -> str:
     columns = fact("columns")
     resources = [_table(target / f"{name}.csv", columns, licences, built) for name in sorted(TITLES)]
     resources += [_document(target / name, built) for name in DOCUMENTS]
+    resources.append(_predictor(target / "predictor.npz"))
     package = {
         "name": "gpuwise-data",
         "title": "Accelerators, prices and measured training rates bundled with gpuwise",
@@ -64,6 +65,19 @@ def _table(path: Path, columns: Sequence[Row], licences: Mapping[str, str], buil
 
 def _document(path: Path, built: str) -> dict[str, object]:
     return _described(path, path.stem, built) | {"format": path.suffix[1:]}
+
+
+def _predictor(path: Path) -> dict[str, object]:
+    """Kept as it is: `make fit` makes it from the tables."""
+    content = path.read_bytes()
+    return {
+        "name": path.stem,
+        "title": "Scales and posterior of the predictor, made by `make fit`",
+        "path": path.name,
+        "format": "npz",
+        "bytes": len(content),
+        "hash": "sha256:" + hashlib.sha256(content).hexdigest(),
+    }
 
 
 def _described(path: Path, title: str, built: str) -> dict[str, object]:

@@ -59,7 +59,9 @@ def test_the_files_are_those_that_the_data_package_describes(package: dict[str, 
 
 def test_the_data_package_lists_each_file_with_columns_and_rows(package: dict[str, object], tables: Tables) -> None:
     resources = {r["path"]: r for r in package["resources"]}  # type: ignore[attr-defined]
-    described = {p.name for p in FOLDER.iterdir() if p.suffix in (".csv", ".toml", ".json")} - {"datapackage.json"}
+    described = {p.name for p in FOLDER.iterdir() if p.suffix in (".csv", ".toml", ".json", ".npz")} - {
+        "datapackage.json"
+    }
     assert resources.keys() == described
     for name, rows in tables.items():
         resource = resources[f"{name}.csv"]
@@ -254,7 +256,7 @@ def test_the_build_script_gives_the_bundled_bytes_again(tmp_path: Path) -> None:
     command = [sys.executable, str(script), "--from", str(COLLECTED), "--to", str(tmp_path)]
     subprocess.run(command, check=True, env=os.environ | {"PYTHONHASHSEED": "7"})
     built = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    assert built == {p.name: p.read_bytes() for p in FOLDER.iterdir() if p.suffix in (".csv", ".toml", ".json")}
+    assert built == {p.name: p.read_bytes() for p in FOLDER.iterdir() if p.suffix in (".csv", ".toml", ".json", ".npz")}
 
 
 def test_dawnbench_holds_the_41_entries_whose_cost_is_hours_times_rate() -> None:

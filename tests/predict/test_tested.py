@@ -106,9 +106,7 @@ def test_the_registry_holds_the_splits_that_can_be_scored_in_their_order() -> No
     assert MORE.keys() <= {about.id for about in ABOUT}
 
 
-def test_a_workload_of_the_tables_has_a_split_of_its_own_on_a_new_card_and_none_on_theirs() -> (
-    None
-):
+def test_a_workload_of_the_tables_has_a_split_of_its_own_on_a_new_card_and_none_on_theirs() -> None:
     results = dict.fromkeys("ACFLM", RESULTS["A"])
     new = in_tests(results, measured=0, card_known=False, in_tables=True)
     assert new is not None

@@ -9,7 +9,7 @@ from typing import Any
 from gpuwise.api import jobs as api
 from gpuwise.faces.answer import NOTHING, Answer, document
 from gpuwise.locale import _, words
-from gpuwise.model import Refusal
+from gpuwise.model import Prediction, Refusal
 from gpuwise.predict.tested import Tested, figures
 from gpuwise.request import DescribeRequest, ExplainRequest, RankRequest
 from gpuwise.view.candidates import candidate_table, ranked, setting
@@ -95,5 +95,6 @@ def _explained_document(r: api.Explained) -> Mapping[str, Any]:
             "offers": [forms.candidate(c) for c in r.ranking.candidates] if r.ranking else [],
             "several": [forms.several(row) for row in r.several],
             "nearest": [forms.measured(row) for row in r.nearest],
+            "errors": {a.platform: forms.errors(a.throughput_per_s) for a in r.answers if isinstance(a, Prediction)},
         },
     )

@@ -104,7 +104,7 @@ ABOUT: tuple[About, ...] = (
     About(
         id="D",
         title=Message("one GPU measured, a new family"),
-        question=Message("As A, and no network of the same family is in a table."),
+        question=Message("As A, and no network of the same family is in the table with many cards."),
         goal="15.8 / 10.9 / 35",
         by=("family", "workload", "target"),
     ),

@@ -171,6 +171,13 @@ def measured(given: BenchmarkResult) -> Json:
     return _with_reasons(known, {name: unstated for name, value in known.items() if value is None})
 
 
+def errors(given: Estimate) -> list[Json]:
+    """The error budget, the largest part first; shares of the variance add up to 1."""
+    parts = sorted(given.spread, key=lambda part: -abs(part[1]))
+    variance = given.log_sd**2
+    return [{"error": name, "log_sd": abs(sd), "variance_fraction": sd**2 / variance} for name, sd in parts]
+
+
 def offer(given: Offer) -> Json:
     known: Json = {
         "id": given.id,
