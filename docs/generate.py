@@ -102,8 +102,9 @@ ACCURACY_HEAD = """\
 
 How wrong the predictor is on measured rows that it was not fitted on. This page is made by `make accuracy`, which
 computes every split anew; `gpuwise accuracy` shows the same, by group with `--by`. What a split leaves out is left out
-of every choice: of the scales, of the factors of the intervals, and of the table. The structure of the predictor was chosen by looking at
-splits A, B, D and E on these rows, so a point of optimism is to be expected; nothing else is tuned on them.
+of every choice: of the scales, of the factors of the intervals, and of the table. The structure of the predictor was
+chosen by looking at splits A, B, D and E on these rows, so a point of optimism is to be expected; nothing else is tuned
+on them.
 
 Errors are absolute percentage errors, |predicted / measured − 1|. A goal is MAPE / median / P90 unless it says
 otherwise.
