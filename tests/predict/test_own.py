@@ -100,7 +100,7 @@ def test_on_other_cards_the_job_is_predicted_as_it_was_run() -> None:
 def test_a_batch_that_the_person_states_stays() -> None:
     known = evidence(measurements=(run(batch_per_accelerator=128, memory_format="nchw"),))
     stated, as_run = asked(on("middle"), known, replace(ASSUMED, assumed={})), asked(on("middle"), known, ASSUMED)
-    assert "as in your own run" not in words(stated)
+    assert "predicted for batch" not in words(stated)
     assert "(amp, batch 128, nchw, torch-2.6.0; your own run)" in words(stated)
     assert stated.throughput_per_s.log_sd > 1.1 * as_run.throughput_per_s.log_sd
 
@@ -113,10 +113,10 @@ def test_the_newest_run_says_how_the_job_runs() -> None:
     assert "batch 256, as in your own run" in words(asked(on("middle"), evidence(measurements=runs), ASSUMED))
 
 
-def test_a_run_of_old_software_is_less_certain_than_one_of_today() -> None:
+def test_what_is_asked_runs_with_the_software_of_the_run() -> None:
     old, new = (asked(on("middle"), evidence(measurements=(run(software={"torch": v}),))) for v in ("1.7", "2.6"))
-    assert old.throughput_per_s.value == pytest.approx(320.0, rel=0.06)
-    assert old.throughput_per_s.log_sd > 1.1 * new.throughput_per_s.log_sd
+    assert old.throughput_per_s.value == pytest.approx(new.throughput_per_s.value, rel=0.02)
+    assert "predicted for PyTorch 1.7, as in your own run" in words(old)
 
 
 # ---- never worse than without it ----

@@ -23,7 +23,7 @@ from gpuwise.predict.cells import canonical
 from gpuwise.predict.evidence import Evidence, Row
 from gpuwise.predict.memory import does_not_fit, need_gib, usable_gib
 from gpuwise.predict.mixed import slowest
-from gpuwise.predict.own import as_run
+from gpuwise.predict.own import as_run, software_of
 from gpuwise.predict.plausible import doubt
 from gpuwise.predict.reference import REFERENCE
 from gpuwise.predict.roofline import Work, arithmetic, work_of
@@ -92,6 +92,7 @@ class _Teller:
     def __init__(self, workload: Workload, evidence: Evidence, assumptions: Assumptions) -> None:
         self.asked, self.assumptions, self.model = workload, assumptions, evidence.model
         self.workload, self.as_run = as_run(workload, evidence)
+        self.software = software_of(workload, evidence)
         self.losses = Losses.of(self.workload, evidence)
         self.name, self.counts = _known_as(self.workload, evidence), evidence.counts
         self.work = work(self.name, evidence.counts) or work_of(self.workload)
@@ -146,6 +147,7 @@ class _Teller:
             precision=job.precision,
             batch=job.batch_per_accelerator,
             work=self.work,
+            software=self.software,
             memory_format=job.memory_format,
             mode=job.mode,
             compiled=self._compiled(),

@@ -278,4 +278,4 @@ def _doubt(model: Model, runs: Sequence[Reading], seen: Sequence[Reading], given
     sd = joint.log_sd * np.array([model.factor(model.situation(r.setting, known)) for r in runs])
     far = np.abs(off) / np.hypot(np.hypot(sd, [r.log_sd for r in runs]), SETUP_SD)
     worst = int(np.argmax(far))
-    return 0.0 if far[worst] <= DOUBT else float((1 - DOUBT / far[worst]) * np.abs(off[worst]) / (2 * Z80))
+    return 0.0 if far[worst] <= DOUBT else float((1 - (DOUBT / far[worst]) ** 2) * np.abs(off[worst]) / (2 * Z80))

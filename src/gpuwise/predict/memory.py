@@ -348,7 +348,8 @@ def _measured(counted: Held, allocated: Estimate) -> Need:
         value=USUAL_CONTEXT_GIB + (inside.value * GIB * USUAL_OVER_ALLOCATED + counted.buckets) / GIB,
         high=1.5 + (inside.high * GIB * MOST_OVER_ALLOCATED + counted.buckets) / GIB,
     )
-    return _needed(_beside(counted, inside.value * GIB + counted.buckets), ends, "measured")
+    basis: Literal["measured", "predicted"] = "predicted" if allocated.basis == "predicted" else "measured"
+    return _needed(_beside(counted, inside.value * GIB + counted.buckets), ends, basis)
 
 
 def _as_published(counted: Held, used: Estimate) -> Need:
@@ -383,7 +384,8 @@ def _peak(parts: Held) -> float:
 def _own(workload: Workload) -> Estimate | None:
     """What the framework allocates, in GiB, by the person's own runs."""
     if workload.peak_memory_gib is not None:
-        return Estimate(value=workload.peak_memory_gib, basis="measured")
+        counted = "peak_memory_gib" in workload.reasons  # on fake tensors, and not in a run
+        return Estimate(value=workload.peak_memory_gib, basis="predicted" if counted else "measured")
     seen = [r for r in workload.memory if _alike(r, workload)]
     if not seen:
         return None
@@ -391,7 +393,8 @@ def _own(workload: Workload) -> Estimate | None:
         return Estimate(value=max(same), basis="measured")
     states = replace(held(workload), activations=0.0).phases()["backward"] / GIB
     points = [(float(r.batch_per_accelerator), r.used_gib) for r in seen]
-    return line(points, Fixed(gib=states, sd_gib=0.1 + 0.2 * states), ALLOCATED_SD).at(workload.batch_per_accelerator)
+    found = line(points, Fixed(gib=states, sd_gib=0.1 + 0.2 * states), ALLOCATED_SD).at(workload.batch_per_accelerator)
+    return replace(found, basis="measured")
 
 
 def _published(workload: Workload, counted: Held, published: Readings) -> Estimate | None:

@@ -12,7 +12,7 @@ from gpuwise.predict.evidence import Evidence
 
 def as_run(workload: Workload, evidence: Evidence) -> tuple[Workload, tuple[Message, ...]]:
     """The workload as the person's newest run of it had it: memory format, and the batch where it was only assumed; and
-    what that changed, in words."""
+    what that changed, in words. The software too is that of the run: see `software_of`."""
     runs = [evidence.runs[n] for n in (workload.name, *workload.measured_as) if n in evidence.runs]
     if not runs:
         return workload, ()
@@ -32,6 +32,15 @@ def _said(run: Measurement, changes: dict[str, Any]) -> list[Message]:
         said.append(Message("predicted for memory format {format}, as in your own run", format=run.memory_format))
     if "batch_per_accelerator" in changes:
         said.append(Message("predicted for batch {batch}, as in your own run", batch=run.batch_per_accelerator))
+    if version := run.software.get("torch"):
+        said.append(Message("predicted for PyTorch {version}, as in your own run", version=version))
     if run.compiled:
         said.append(Message("predicted for a compiled model, as in your own run"))
     return said
+
+
+def software_of(workload: Workload, evidence: Evidence) -> str | None:
+    """Of the person's newest run of it, as the tables spell it; None without one: the current one."""
+    runs = [evidence.runs[n] for n in (workload.name, *workload.measured_as) if n in evidence.runs]
+    version = max(runs, key=lambda m: m.created_utc).software.get("torch") if runs else None
+    return f"torch-{version}" if version else None

@@ -218,10 +218,14 @@ EVIDENCE = {
 }
 
 
+MOST_IN_ONE = 16
+"""More devices than any measured machine has are taken to be several machines."""
+
+
 def link_class(accelerator: Accelerator, platform: Platform) -> str:
     """NVLink of a board, PCIe, PCIe of consumer cards (no direct traffic), either with an NVLink bridge between pairs,
     or network; by form factor if not stated."""
-    if platform.nodes > 1:
+    if platform.nodes > 1 or platform.per_node > MOST_IN_ONE:
         return "network"
     board = _on_board(accelerator)
     link = (platform.link or ("NVLink" if board else "PCIe")).casefold()
