@@ -1,7 +1,8 @@
 """The shipped predictor, made anew: scales, posterior, the factors of its intervals, and those of several devices.
 
-python -m benchmarks.fit               `make fit` runs this; the factors stay as they are
-python -m benchmarks.fit --factors     the factors too, from every split (some ten minutes)
+python -m benchmarks.fit               `make fit` runs this: scales, posterior, several devices; other factors stay
+python -m benchmarks.fit --factors     the factors of the intervals too, from every split (some five minutes)
+python -m benchmarks.fit --profile     what moves a profiled step class by class too (some ten minutes)
 """
 
 from __future__ import annotations

@@ -196,19 +196,17 @@ def _several(tables: Tables, draw: Draw) -> list[Score]:
 
 def _by_link(_tables: Tables, scores: Sequence[Score]) -> Mapping[str, float]:
     """The mean error by link, and with a run on two devices beside the one on one."""
-    groups = {
-        **grouped((s for s in scores if s.tags["own_two"] == "no"), "link", "own_two"),
-        **grouped((s for s in scores if s.tags["own_two"] == "yes"), "link", "own_two"),
+    alone = [score for score in scores if score.tags["own_two"] == "no"]
+    parts = {
+        "": alone,
+        "_beyond_two": [score for score in alone if score.tags["n"] != "2"],
+        "_beyond_two_with_a_run_on_two": [score for score in scores if score.tags["own_two"] == "yes"],
     }
-    for (link, _), found in grouped(
-        (s for s in scores if s.tags["own_two"] == "no" and s.tags["n"] != "2"), "link", "own_two"
-    ).items():
-        groups[link, "beyond"] = found
-    beside = {"yes": "_beyond_two_with_a_run_on_two", "no": "", "beyond": "_beyond_two"}
     return {
-        f"{link.lower()}{beside[own_two]}_mape_percent": found.mape_percent
-        for (link, own_two), found in groups.items()
-        if found.mape_percent is not None and own_two in beside
+        f"{link.lower()}{part}_mape_percent": found.mape_percent
+        for part, some in parts.items()
+        for (link,), found in grouped(some, "link").items()
+        if found.mape_percent is not None
     }
 
 

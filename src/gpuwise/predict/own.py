@@ -13,10 +13,9 @@ from gpuwise.predict.evidence import Evidence
 def as_run(workload: Workload, evidence: Evidence) -> tuple[Workload, tuple[Message, ...]]:
     """The workload as the person's newest run of it had it: memory format, and the batch where it was only assumed; and
     what that changed, in words. The software too is that of the run: see `software_of`."""
-    runs = [evidence.runs[n] for n in (workload.name, *workload.measured_as) if n in evidence.runs]
-    if not runs:
+    run = _newest(workload, evidence)
+    if run is None:
         return workload, ()
-    run = max(runs, key=lambda m: m.created_utc)
     changes: dict[str, Any] = {}
     if run.memory_format in ("nchw", "nhwc") and run.memory_format != workload.memory_format:
         changes["memory_format"] = run.memory_format
@@ -41,6 +40,12 @@ def _said(run: Measurement, changes: dict[str, Any]) -> list[Message]:
 
 def software_of(workload: Workload, evidence: Evidence) -> str | None:
     """Of the person's newest run of it, as the tables spell it; None without one: the current one."""
-    runs = [evidence.runs[n] for n in (workload.name, *workload.measured_as) if n in evidence.runs]
-    version = max(runs, key=lambda m: m.created_utc).software.get("torch") if runs else None
+    run = _newest(workload, evidence)
+    version = run.software.get("torch") if run else None
     return f"torch-{version}" if version else None
+
+
+def _newest(workload: Workload, evidence: Evidence) -> Measurement | None:
+    """The person's newest run of the workload, under any of its names."""
+    runs = [evidence.runs[n] for n in (workload.name, *workload.measured_as) if n in evidence.runs]
+    return max(runs, key=lambda m: m.created_utc, default=None)

@@ -240,18 +240,8 @@ def early(rule: EarlyStop, curve_fraction: Sequence[float] = (), *, global_batch
         ends = laws.stops(rule, np.asarray(curve_fraction))
         found = (float(q) for q in np.quantile(ends, (0.1, 0.5, 0.9), method="inverted_cdf"))
         p10, p50, p90 = (min(max(q, lowest), rule.most_epochs) for q in _another_run(*found))
-        return Stop(
-            kind="early stopping",
-            p10_epochs=p10,
-            p50_epochs=p50,
-            p90_epochs=p90,
-            at=() if global_batch is None else (EpochsAt(global_batch=global_batch, epochs=p50),),
-            growth=GROWTH,
-            growth_sd=GROWTH_SD,
-            most_epochs=rule.most_epochs,
-            basis="predicted",
-            notes=laws.notes,
-        )
+        ended = _of_curve((p10, p50, p90), global_batch, laws.notes)
+        return replace(ended, kind="early stopping", most_epochs=rule.most_epochs)
     p10, p50, p90 = (lowest * (rule.most_epochs / lowest) ** q for q in (0.1, 0.5, 0.9))
     note = Message(
         "nothing says when accuracy stops growing: any epoch from {low:g} to {high:g} is as likely, by its logarithm; "
@@ -308,6 +298,13 @@ def _continued(laws: PowerLaws, target_fraction: Fraction, global_batch: float |
     last = int((needed < inf).sum()) - 1
     p10, p50, p90 = _another_run(*(float(needed[min(int(q * DRAWS), last)]) for q in (0.1, 0.5, 0.9)))
     never = Message("{percent:.0f} % of its continuations never get there", percent=100 * (1 - share))
+    notes = laws.notes if share >= 0.9 else (*laws.notes, never)
+    return replace(_of_curve((p10, p50, p90), global_batch, notes), reached_fraction=share)
+
+
+def _of_curve(quantiles: tuple[float, float, float], global_batch: float | None, notes: tuple[Message, ...]) -> Stop:
+    """P10, P50 and P90 of the epochs of another run, by a curve continued; with the usual growth by global batch."""
+    p10, p50, p90 = quantiles
     return Stop(
         kind="target",
         p10_epochs=p10,
@@ -316,9 +313,8 @@ def _continued(laws: PowerLaws, target_fraction: Fraction, global_batch: float |
         at=() if global_batch is None else (EpochsAt(global_batch=global_batch, epochs=p50),),
         growth=GROWTH,
         growth_sd=GROWTH_SD,
-        reached_fraction=share,
         basis="predicted",
-        notes=laws.notes if share >= 0.9 else (*laws.notes, never),
+        notes=notes,
     )
 
 
