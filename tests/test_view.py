@@ -176,7 +176,7 @@ def test_an_empty_ranking_still_says_what_was_left_out_and_what_would_admit_more
 
 def test_warnings_stand_between_the_answer_and_the_table(ranking):
     kinds = [type(b) for b in ranking_page(ranking, REQUEST).blocks]
-    assert kinds[:5] == [Text, Text, Caution, Chart, Table]
+    assert kinds[:6] == [Text, Text, Caution, Text, Chart, Table]
 
 
 def test_every_column_of_figures_names_its_unit_or_each_cell_does(ranking):

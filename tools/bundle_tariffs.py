@@ -35,7 +35,8 @@ def build(source: Path) -> tuple[list[Row], list[Row]]:
         }  # fmt: skip
         rule = _rule(old, row)
         if rule:
-            key = "/".join((old["provider"], old["region"], old["item"], row["start"], old["as_of"], old["source_id"]))
+            parts = ("provider", "region", "item", "sku", "tier_from_gb", "as_of", "source_id")
+            key = "/".join(old[part] for part in parts)
             left_out.append({"table": "tariffs", "row_key": key, "rule": rule[0], "reason": rule[1]})
         else:
             kept.append(row | {"start": number(row["start"]), "end": number(row["end"])})

@@ -27,7 +27,8 @@ REQUEST = RankRequest(workloads=("painter-heavy",))
 HEADER = (
     "on_frontier,workload,offer_id,accelerators,accelerator,provider,market,accuracy_fraction,"
     "throughput_per_s,throughput_per_s_low,throughput_per_s_high,time_s,time_s_low,time_s_high,p_in_time,"
-    "wait_s,wait_s_low,wait_s_high,cost_usd,cost_usd_low,cost_usd_high,"
+    "wait_s,wait_s_low,wait_s_high,accelerator_h,accelerator_h_low,accelerator_h_high,"
+    "cost_usd,cost_usd_low,cost_usd_high,"
     "usd_per_million_samples,usd_per_million_samples_low,usd_per_million_samples_high,"
     "usd_per_1000_steps,usd_per_1000_steps_low,usd_per_1000_steps_high,"
     "cost_share_usd,cost_share_usd_low,cost_share_usd_high,p_cheapest,price_usd_per_hour,listed_usd_per_hour,observed,"

@@ -84,7 +84,7 @@ def _left_unsaid(ranking: Ranking, request: RankRequest) -> Iterator[Text]:
     unsaid = [name for missing, name in parts if missing]
     if unsaid:
         text = _("Unknown and not contained: {parts}.").format(parts=", ".join(unsaid))
-        yield Text(text=text, role="answer")
+        yield Text(text=text, role="note")
 
 
 def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, given: Setting) -> Iterator[str]:
