@@ -72,8 +72,8 @@ def _spot_losses(pools: Sequence[Row]) -> Iterable[Row]:
     rates = sorted(float(r["losses_per_available_hour"]) for r in pools)
     deciles = statistics.quantiles(rates, n=10, method="inclusive")
     note = (
-        f"losses per available hour of {len(rates)} pools of one machine at AWS (V100, K80); median, 10th and 90th percentile; "
-        "pools of newer cards were not observed"
+        f"losses per available hour of {len(rates)} pools of one machine at AWS (V100, K80); median, 10th and 90th "
+        "percentile; pools of newer cards were not observed"
     )
     values = (statistics.median(rates), deciles[0], deciles[-1])
     yield _assumption("spot_losses_per_hour", values, "1/h", "S36", max(r["observed"] for r in pools), note)

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwise.catalogue import from_rows
-from gpuwise.cost.billing import bill_lines, bill_usd, billed_s, elasticity, share_usd, tax_factor, terms
+from gpuwise.cost.billing import Beside, bill_lines, bill_usd, billed_s, elasticity, share_usd, tax_factor, terms
 
 HOUR = 3600.0
 
 
-def make_terms(hours_per_month=None, prepaid_h=0.0, **row):
+def make_terms(hours_per_month=None, prepaid_h=0.0, covered=0.0, vat=0.0, start_s=None, **row):
     """Terms of one offer at 2 USD an hour unless the row says otherwise."""
     row = {"market": "on-demand", "price_usd_per_hour": 2.0} | row
     offers = from_rows("test", "1", [row])
@@ -21,13 +21,75 @@ def make_terms(hours_per_month=None, prepaid_h=0.0, **row):
         offers,
         price_usd_per_hour=offers.price_usd_per_hour,
         prepaid_h=np.array([prepaid_h]),
+        covered_usd_per_hour=np.array([covered]),
+        cap_h=offers.monthly_cap_h,
+        vat_fraction=np.array([vat]),
         step_unknown_s=HOUR,
         hours_per_month=hours_per_month,
+        start_s=start_s,
     )
 
 
-def bill(used_s, **row):
-    return float(bill_usd(make_terms(**row), np.array([used_s]))[0])
+def bill(used_s, sessions=1.0, **row):
+    return float(bill_usd(make_terms(**row), np.array([used_s]), np.array([sessions]))[0])
+
+
+PUBLISHED = [
+    # what the provider's own page (or a case that a user met) says is billed: rule, hours of use, starts, price, bill
+    ("aws-hour-billing: by the second after 60 s", {"billing_step_s": 1, "billing_minimum_s": 60}, 5 / 3600, 1, 1 / 60),
+    ("aws-hour-billing: each start counts 60 s", {"billing_step_s": 1, "billing_minimum_s": 60}, 20 / 3600, 4, 1 / 15),
+    ("gcp-vm-pricing: 30 s are a minute", {"billing_step_s": 1, "billing_minimum_s": 60}, 30 / 3600, 1, 1 / 60),
+    ("azure, 2025-06: 90 s are five minutes", {"billing_step_s": 1, "billing_minimum_s": 300}, 90 / 3600, 1, 1 / 12),
+    ("lambda-billing: by the minute", {"billing_step_s": 60}, 61 / 3600, 1, 2 / 60),
+    ("hetzner-billing: a few minutes are an hour", {"billing_step_s": 3600, "billing_minimum_s": 3600}, 0.05, 1, 1.0),
+    ("linode: 2.5 h at 1.30 are 3.90", {"billing_step_s": 3600, "price_usd_per_hour": 1.30}, 2.5, 1, 3.90),
+    ("linode: 24 h at 0.0075 are 0.18", {"billing_step_s": 3600, "price_usd_per_hour": 0.0075}, 24, 1, 0.18),
+    ("alestic, before 2017: an hour with two restarts is three", {"billing_step_s": 3600}, 1.0, 3, 3.0),
+    ("digitalocean-cap: 336 h of a 10 USD month are 5",
+     {"billing_step_s": 3600, "monthly_cap_h": 672, "price_usd_per_hour": 10 / 672}, 336, 1, 5.0),
+    ("digitalocean-cap: 700 h of a 10 USD month are 10",
+     {"billing_step_s": 3600, "monthly_cap_h": 672, "price_usd_per_hour": 10 / 672}, 700, 1, 10.0),
+    ("vultr-billing: 672 h are charged, the rest of the month is free",
+     {"billing_step_s": 3600, "monthly_cap_h": 672}, 730, 1, 672.0),
+    ("vultr-billing: the next month begins anew", {"billing_step_s": 3600, "monthly_cap_h": 672}, 731, 1, 673.0),
+    ("UC-083 A: 2 min by the whole hour", {"billing_step_s": 3600, "price_usd_per_hour": 1.00}, 2 / 60, 1, 1.00),
+    ("UC-083 B: by the second, at least a minute",
+     {"billing_step_s": 1, "billing_minimum_s": 60, "price_usd_per_hour": 1.50}, 2 / 60, 1, 0.05),
+    ("UC-083 C: at least 15 min, and a workspace fee",
+     {"billing_step_s": 1, "billing_minimum_s": 900, "fee_usd": 0.10, "price_usd_per_hour": 1.20}, 2 / 60, 1, 0.40),
+    ("UC-083 D: hours of the clock from 9:59",
+     {"billing_step_s": 3600, "billing_clock": "calendar", "start_s": 9 * HOUR + 59 * 60, "price_usd_per_hour": 0.90},
+     2 / 60, 1, 1.80),
+    ("ovh-billing: day 4 09:40 to day 12 16:30 at 0.111 are 200 hours of the clock",
+     {"billing_step_s": 3600, "billing_clock": "calendar", "start_s": 9 * HOUR + 40 * 60, "price_usd_per_hour": 0.111},
+     8 * 24 + 6 + 50 / 60, 1, 200 * 0.111),
+    ("ovh-billing: from the full hour nothing is lost",
+     {"billing_step_s": 3600, "billing_clock": "calendar", "start_s": 9 * HOUR}, 2.0, 1, 2.0),
+    ("a session from any minute touches one step more on average",
+     {"billing_step_s": 3600, "billing_clock": "calendar"}, 2.0, 1, 3.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "row", "hours", "starts", "usd"), PUBLISHED, ids=[rule[0] for rule in PUBLISHED])
+def test_the_bill_is_the_one_that_the_page_prints(page, row, hours, starts, usd):
+    row = {"price_usd_per_hour": 1.0} | row
+    assert bill(hours * HOUR, sessions=starts, **row) == pytest.approx(usd, rel=1e-9)
+
+
+def test_uc_091_what_a_spend_commitment_does_not_use_in_an_hour_is_lost():
+    """12 h at 2 USD under 1 USD an hour: half of each hour is paid, however many idle hours there were before."""
+    agreed = make_terms(covered=1.0, billing_step_s=1)
+    assert bill_usd(agreed, np.array([12 * HOUR]))[0] == pytest.approx(12)
+    lines = bill_lines(agreed, 0, {"compute": 12 * HOUR}, "test")
+    assert [(x.kind, x.amount_usd) for x in lines] == [("compute", 24.0), ("covered by a commitment", -12.0)]
+    assert bill_usd(make_terms(covered=5.0, billing_step_s=1), np.array([12 * HOUR]))[0] == 0
+
+
+def test_vat_is_a_line_of_its_own():
+    taxed = make_terms(vat=0.19, billing_step_s=1)
+    lines = bill_lines(taxed, 0, {"compute": 10 * HOUR}, "test")
+    assert [(x.kind, x.amount_usd) for x in lines] == [("compute", 20.0), ("VAT", pytest.approx(3.8))]
+    assert bill_usd(taxed, np.array([10 * HOUR]))[0] == pytest.approx(23.8)
 
 
 @pytest.mark.parametrize(
@@ -142,28 +204,56 @@ RULES = st.fixed_dictionaries(
         "billing_step_s": st.sampled_from([1.0, 60.0, 3600.0, np.nan]),
         "billing_minimum_s": st.sampled_from([0.0, 60.0, 3600.0]),
         "licence_usd_per_month": st.sampled_from([0.0, 200.0]),
+        "fee_usd": st.sampled_from([0.0, 0.1]),
+        "monthly_cap_h": st.sampled_from([np.nan, 672.0]),
+        "billing_clock": st.sampled_from([None, "calendar"]),
+        "vat": st.sampled_from([0.0, 0.19]),
+        "covered": st.sampled_from([0.0, 0.5]),
     }
 )
+STARTS = st.sampled_from([1.0, 2.0, 7.0])
 USED = st.floats(1.0, 5e6)
 
 
-@given(RULES, USED, st.floats(0, 50))
-def test_the_lines_add_up_to_the_bill_and_none_is_negative(row, used_s, prepaid_h):
-    agreed = make_terms(prepaid_h=prepaid_h, **row)
-    lines = bill_lines(agreed, 0, {"preparation": used_s / 4, "compute": used_s * 3 / 4}, "test")
-    assert all(line.amount_usd >= 0 and line.quantity > 0 for line in lines)
-    assert sum(line.amount_usd for line in lines) == pytest.approx(bill_usd(agreed, np.array([used_s]))[0], rel=1e-6)
+@given(RULES, USED, st.floats(0, 50), STARTS, st.sampled_from([0.0, 0.003]), st.sampled_from([0.0, 12.0]))
+def test_the_lines_add_up_to_the_bill_which_is_never_negative(row, used_s, prepaid_h, starts, hourly, once):
+    agreed = make_terms(prepaid_h=prepaid_h, **row).beside(np.array([hourly]), np.array([once]))
+    parts = {"preparation": used_s / 4, "compute": used_s * 3 / 4}
+    things = [
+        Beside(kind="disk", quantity=used_s / HOUR, unit="GB-month", unit_price_usd=hourly, source="test"),
+        Beside(kind="egress", quantity=1.0, unit="GB", unit_price_usd=once, source="test"),
+    ]
+    lines = bill_lines(agreed, 0, parts, "test", sessions=starts, beside=things)
+    total = bill_usd(agreed, np.array([used_s]), np.array([starts]))[0]
+    assert total >= 0
+    assert all(line.quantity > 0 for line in lines)
+    assert all(line.amount_usd >= 0 or line.kind == "covered by a commitment" for line in lines)
+    assert sum(line.amount_usd for line in lines) == pytest.approx(total, rel=1e-6, abs=1e-9)
 
 
-@given(RULES, USED, st.floats(1.0, 3.0))
-def test_longer_use_and_a_dearer_price_never_lower_the_bill(row, used_s, factor):
-    assert bill(used_s * factor, **row) >= bill(used_s, **row)
-    assert bill(used_s, **row | {"price_usd_per_hour": row["price_usd_per_hour"] * factor}) >= bill(used_s, **row)
+@given(RULES, USED, st.floats(1.0, 3.0), STARTS)
+def test_longer_use_and_a_dearer_price_never_lower_the_bill(row, used_s, factor, starts):
+    once = bill(used_s, sessions=starts, **row)
+    slack = 1e-9 * (1 + once)
+    assert bill(used_s * factor, sessions=starts, **row) >= once - slack
+    dearer = row | {"price_usd_per_hour": row["price_usd_per_hour"] * factor}
+    assert bill(used_s, sessions=starts, **dearer) >= once - slack
+
+
+@given(RULES, USED, STARTS)
+def test_what_is_billed_covers_what_is_used(row, used_s, starts):
+    assert billed_s(make_terms(**row), np.array([used_s]), np.array([starts]))[0] >= used_s * (1 - 1e-8)
+
+
+@given(st.sampled_from([1.0, 60.0, 3600.0]), st.integers(1, 700), st.floats(0.01, 100))
+def test_beyond_the_step_the_bill_grows_in_proportion(step_s, steps, price):
+    row = {"billing_step_s": step_s, "price_usd_per_hour": price}
+    assert bill(steps * step_s, **row) == pytest.approx(steps * bill(step_s, **row))
 
 
 @given(RULES, USED)
-def test_what_is_billed_covers_what_is_used(row, used_s):
-    assert billed_s(make_terms(**row), np.array([used_s]))[0] >= used_s * (1 - 1e-8)
+def test_spot_that_is_never_lost_is_billed_as_on_demand(row, used_s):
+    assert bill(used_s, **row | {"market": "spot"}) == pytest.approx(bill(used_s, **row | {"market": "on-demand"}))
 
 
 def test_the_bill_follows_time_one_to_one_by_the_second_and_not_at_all_within_a_month():
