@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import exp, hypot
 
 from benchmarks.founding import answers
@@ -49,9 +50,10 @@ class Finding:
         return self.reading.verdict(self.figure.value * exp(-half), self.figure.value * exp(half)) == self.verdict
 
 
-def findings() -> list[Finding]:
-    """All of them, claim by claim."""
-    return [finding for case in CASES for part in _PARTS for finding in part(case)]
+@cache
+def findings() -> tuple[Finding, ...]:
+    """All of them, case by case."""
+    return tuple(finding for case in CASES for part in _PARTS for finding in part(case))
 
 
 def break_even_h(case: Case, cloud: str, server: str = ONE) -> Estimate:

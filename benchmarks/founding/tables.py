@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from benchmarks.founding.answers import JOBS, Case, prediction
 from gpuwise.model import BenchmarkResult
@@ -54,6 +55,7 @@ def _rows(name: str) -> list[BenchmarkResult]:
     return [r for r in package.throughput((name,)) if r.precision == "fp32" and r.accelerator in CARDS]
 
 
+@cache
 def origin(case: Case, offer: str) -> str:
     """In words, what of this job was measured on the card of an offer, and what is scaled."""
     found = prediction(case, offer)
