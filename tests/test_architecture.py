@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "gpuwise"
 CORE = (
-    "units", "errors", "estimate", "memory", "stopping", "model", "catalogue", "names", "workloads", "predict", "cost",
+    "units", "errors", "estimate", "memory", "stopping", "model", "offer", "catalogue", "names", "workloads", "predict", "cost",
     "rank", "integrity", "request",
 )  # fmt: skip
 MOST_LINES_IN_A_FILE = 500

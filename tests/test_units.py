@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwise import catalogue, model, request, units
+from gpuwise import catalogue, model, offer, request, units
 from gpuwise.errors import InvalidInput
 from gpuwise.estimate import Estimate, Interval
 from gpuwise.measure import record as run_record
@@ -30,7 +30,7 @@ IN_THE_UNIT_OF_ITS_FIELD = (run_record.Gauge,)
 
 
 def records():
-    for module in (model, request, run_record):
+    for module in (model, offer, request, run_record):
         for value in vars(module).values():
             ours = dataclasses.is_dataclass(value) and value.__module__.startswith(module.__name__)
             if ours and value not in IN_THE_UNIT_OF_ITS_FIELD:

@@ -17,6 +17,7 @@ import bundle_memory
 import bundle_offers
 import bundle_package
 import bundle_profiles
+import bundle_tariffs
 import bundle_throughput
 from bundle_tables import fact, write, write_text
 
@@ -48,7 +49,11 @@ def build(source: Path, target: Path) -> None:
     hosts = ("provider", "instance", "accelerator", "cpu_architecture", "source")
     write(target / "cpu_architectures.csv", hosts, fact("cpu_architectures"), hosts[:3])
     write(target / "sources.csv", ("key", "title", "url", "retrieved", "licence"), fact("sources"), ["key"])
-    left_out = [*share_alike, *dropped, *defects, *without_accuracy, *unfit]
+    tariffs, no_tariffs = bundle_tariffs.build(source)
+    write(target / "tariffs.csv", bundle_tariffs.COLUMNS, tariffs, bundle_tariffs.KEY)
+    write(target / "cpu_hosts.csv", bundle_tariffs.CPU_COLUMNS, fact("cpu_hosts"), bundle_tariffs.CPU_COLUMNS[:3])
+    write_text(target / "platforms.toml", bundle_tariffs.platforms_toml())
+    left_out = [*share_alike, *dropped, *defects, *without_accuracy, *unfit, *no_tariffs]
     write(target / "left_out.csv", ("table", "row_key", "rule", "reason"), left_out, ["table", "row_key", "rule"])
     assumed = bundle_assumptions.assumptions(offers, pools, accelerators, BUILD_DATE)
     write_text(target / "assumptions.toml", bundle_assumptions.assumptions_toml(assumed))

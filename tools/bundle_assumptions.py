@@ -68,14 +68,28 @@ def _assumption(name: str, values: tuple[float, float, float], unit: str, source
 
 
 def _spot_losses(pools: Sequence[Row]) -> Iterable[Row]:
+    pools = [r for r in pools if r["nodes"] == "1"]
     rates = sorted(float(r["losses_per_available_hour"]) for r in pools)
     deciles = statistics.quantiles(rates, n=10, method="inclusive")
     note = (
-        f"losses per available hour of {len(rates)} GPU pools of AWS (V100, K80); median, 10th and 90th percentile; "
+        f"losses per available hour of {len(rates)} pools of one machine at AWS (V100, K80); median, 10th and 90th percentile; "
         "pools of newer cards were not observed"
     )
     values = (statistics.median(rates), deciles[0], deciles[-1])
     yield _assumption("spot_losses_per_hour", values, "1/h", "S36", max(r["observed"] for r in pools), note)
+    yield _spot_available(pools)
+
+
+def _spot_available(pools: Sequence[Row]) -> Row:
+    """Share of the time in which all machines of a pool could be had."""
+    shares = sorted(float(r["full_availability_fraction"]) for r in pools)
+    deciles = statistics.quantiles(shares, n=10, method="inclusive")
+    note = (
+        f"share of the time in which a machine of {len(shares)} GPU pools of AWS (V100, K80) could be had; median, "
+        "10th and 90th percentile; pools of newer cards were not observed"
+    )
+    values = (statistics.median(shares), deciles[0], deciles[-1])
+    return _assumption("spot_available_fraction", values, "1", "S36", max(r["observed"] for r in pools), note)
 
 
 def _price_age(offers: Sequence[Row], built: str) -> Iterable[Row]:

@@ -12,7 +12,7 @@ from bundle_tables import Row, fact, number, read
 COLUMNS = (
     "id", "provider", "instance", "region", "country", "market", "accelerator", "accelerators", "memory_gib", "vcpus",
     "host_memory_gib", "price", "currency", "price_unit", "price_usd_per_hour", "price_state", "tax", "term_h",
-    "upfront", "billing_step_s", "billing_minimum_s", "link", "host", "availability", "observed",
+    "upfront", "billing_step_s", "billing_minimum_s", "disk_included_gb", "link", "host", "availability", "observed",
     "observed_precision", "withdrawn", "quality", "source", "note",
 )  # fmt: skip
 MARKETS = {
@@ -111,6 +111,7 @@ class _Tables:
             "term_h": term_h,
             "billing_step_s": STEPS.get(old["billing_granularity"], ""),
             "billing_minimum_s": STEPS["month"] if market == "dedicated" else MINIMA.get(old["billing_minimum"], ""),
+            "disk_included_gb": number(old["local_disk_gb"]),
             "link": self._link(old, accelerator),
             "host": "peer" if old["price_kind"] in ("community", "marketplace") else provider["host"],
             "availability": _availability(old),

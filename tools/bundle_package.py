@@ -20,6 +20,8 @@ TITLES = {
     "inference": "Measured inference rates",
     "memory": "Memory that measured training runs took",
     "profiles": "Training steps by class of operation, on four GPUs",
+    "tariffs": "What is billed beside a machine: disks, data that leaves, public addresses",
+    "cpu_hosts": "Machines without a GPU on which a disk can be prepared",
     "spot": "Availability and losses of spot pools",
     "fx": "Dated exchange rates",
     "regions": "Countries of the providers' regions",
@@ -27,7 +29,7 @@ TITLES = {
     "left_out": "Rows that are not in the bundle, and why",
 }
 
-DOCUMENTS = ("accuracy.json", "assumptions.toml", "machines.toml", "workloads.toml")
+DOCUMENTS = ("accuracy.json", "assumptions.toml", "machines.toml", "platforms.toml", "workloads.toml")
 
 
 def build(target: Path, version: str, built: str) -> str:

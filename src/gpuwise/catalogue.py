@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from gpuwise.errors import Message
-from gpuwise.model import Availability, Host, Market, Offer, PriceUnit, Source
+from gpuwise.offer import Availability, BillingClock, Host, Market, Offer, PriceUnit, Source, Stopped
 
 EPOCH = date(1970, 1, 1)
 NO_DATE = -1
@@ -58,16 +58,22 @@ def coded(texts: Sequence[str | None]) -> Coded:
 TEXT = (
     "provider", "instance", "region", "country", "market", "accelerator", "link", "host", "availability",
     "price_state", "currency", "price_unit", "tax", "observed_precision", "quality", "source", "note",
+    "billing_clock", "host_shared", "stopped",
 )  # fmt: skip
 NUMBERS = (
     "accelerators", "nodes", "memory_gib", "vcpus", "host_memory_gib", "price_native", "price_usd_per_hour", "term_h",
     "upfront_usd", "billing_step_s", "billing_minimum_s", "preparation_s", "licence_usd_per_month", "vat_fraction",
-    "running_usd_per_hour", "price_log_sd",
+    "running_usd_per_hour", "price_log_sd", "fee_usd", "monthly_cap_h", "host_gpus", "disk_included_gb", "storage_usd_per_gb_month",
+    "egress_usd_per_gb", "address_usd_per_hour", "session_limit_s", "longest_h", "losses_per_hour", "wait_s",
+    "reliability_fraction",
 )  # fmt: skip
 DATES = ("observed", "withdrawn")
 _PLAIN = (
     "memory_gib", "host_memory_gib", "price_native", "term_h", "upfront_usd", "billing_step_s", "billing_minimum_s",
     "preparation_s", "licence_usd_per_month", "vat_fraction", "running_usd_per_hour", "price_log_sd",
+    "fee_usd", "monthly_cap_h", "disk_included_gb", "storage_usd_per_gb_month",
+    "egress_usd_per_gb", "address_usd_per_hour", "session_limit_s", "longest_h", "losses_per_hour", "wait_s",
+    "reliability_fraction",
 )  # fmt: skip
 """Numbers that an `Offer` has as they are, NaN as None."""
 
@@ -84,6 +90,7 @@ class Catalogue:
     incomplete (the host is billed apart) or suspect.
     running_usd_per_hour: the part of price_usd_per_hour that falls due only in busy hours (energy of an own machine).
     price_log_sd: log standard deviation of the price that its owner's ranges leave, NaN where it is a quoted one.
+    host_shared: yes or no. billing_clock, stopped, and the numbers of like name: as in `offer.Offer`.
     tax: net, gross or unknown; vat_fraction: contained in a gross price. ids: None if they are made on demand.
     rows: the rows' numbers in the catalogue they were taken from, None for 0…n−1.
     rejects: rows that could not be read, as messages with line, column and reason.
@@ -108,6 +115,9 @@ class Catalogue:
     quality: Coded
     source: Coded
     note: Coded
+    billing_clock: Coded
+    host_shared: Coded
+    stopped: Coded
     accelerators: NDArray[np.float64]
     nodes: NDArray[np.float64]
     memory_gib: NDArray[np.float64]
@@ -124,6 +134,18 @@ class Catalogue:
     vat_fraction: NDArray[np.float64]
     running_usd_per_hour: NDArray[np.float64]
     price_log_sd: NDArray[np.float64]
+    fee_usd: NDArray[np.float64]
+    monthly_cap_h: NDArray[np.float64]
+    host_gpus: NDArray[np.float64]
+    disk_included_gb: NDArray[np.float64]
+    storage_usd_per_gb_month: NDArray[np.float64]
+    egress_usd_per_gb: NDArray[np.float64]
+    address_usd_per_hour: NDArray[np.float64]
+    session_limit_s: NDArray[np.float64]
+    longest_h: NDArray[np.float64]
+    losses_per_hour: NDArray[np.float64]
+    wait_s: NDArray[np.float64]
+    reliability_fraction: NDArray[np.float64]
     observed: NDArray[np.int32]
     withdrawn: NDArray[np.int32]
     ids: Coded | None = None
@@ -178,6 +200,10 @@ class Catalogue:
             price_state=self.price_state[row] or "unknown",
             tax=self.tax[row] or "unknown",
             withdrawn=as_date(self.withdrawn[row]),
+            billing_clock=cast("BillingClock | None", self.billing_clock[row]),
+            host_gpus=as_int(self.host_gpus[row]),
+            host_shared=_yes(self.host_shared[row]),
+            stopped=cast("Stopped | None", self.stopped[row]),
             source=Source(kind="quoted", ref=self.source[row] or self.name),
             note=self.note[row] or "",
             reasons=reasons,
@@ -219,6 +245,10 @@ def join(catalogues: Sequence[Catalogue]) -> Catalogue:
         rejects=tuple(r for k in catalogues for r in k.rejects),
         **columns,
     )
+
+
+def _yes(text: str | None) -> bool | None:
+    return None if text is None else text == "yes"
 
 
 def as_float(number: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Every domain type. Read this first.
+"""Every domain type. Read this first; offers and machines are in `offer`, and named here too.
 
 Values only: frozen, slotted, keyword-only. A number carries its unit in its name (`units.SUFFIXES`) and its docstring.
 A figure that is not known is None, and the field `reasons` or a `Message` beside it says why; it is never 0.
@@ -15,35 +15,17 @@ from typing import Literal
 from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate, Interval
 from gpuwise.memory import MemoryFit, MemoryReading
+from gpuwise.offer import Availability as Availability
+from gpuwise.offer import Host as Host
+from gpuwise.offer import Machine as Machine
+from gpuwise.offer import Market as Market
+from gpuwise.offer import Offer as Offer
+from gpuwise.offer import PriceUnit as PriceUnit
+from gpuwise.offer import Source as Source
 from gpuwise.stopping import EarlyStop, Stop
-from gpuwise.units import (
-    HOURS_PER_MONTH,
-    Fraction,
-    GbPerSecond,
-    Gib,
-    Hours,
-    Seconds,
-    Tflops,
-    Usd,
-    UsdPerHour,
-    Watts,
-)
+from gpuwise.units import Fraction, GbPerSecond, Gib, Seconds, Tflops, Usd, UsdPerHour, Watts
 
-Market = Literal["on-demand", "spot", "reserved", "dedicated", "community", "free", "owned"]
 Precision = Literal["fp32", "tf32", "amp", "amp_bf16", "bf16", "fp8"]
-Availability = Literal["available", "on request", "sold out", "withdrawn", "unknown"]
-PriceUnit = Literal["hour", "month", "term"]
-Host = Literal["datacentre", "peer", "own", "unknown"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where a fact comes from. ref: a key of sources.csv, or the person's file."""
-
-    kind: Literal["measured", "published", "quoted", "predicted", "assumed"]
-    ref: str
-    retrieved: date | None = None
-    licence: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,38 +196,6 @@ class BenchmarkResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A machine one owns or rents outright, as its owner states it. Money in USD; an example says so.
-
-    capex_usd: paid at purchase; residual_usd: worth at the end of life_years. power_w at the wall under load;
-    pue: facility power / machine power; electricity_usd_per_kwh; hosting_usd_per_month and staff_usd_per_month.
-    discount_fraction: yearly cost of capital. low, high: ends of the 80 % range of a figure, by its name.
-    preparation_s: until a first step can run on it, as `check` found it; None: as assumed for every machine.
-    """
-
-    name: str
-    accelerator: str
-    accelerators: int
-    capex_usd: Usd
-    residual_usd: Usd
-    life_years: float
-    power_w: Watts
-    pue: float
-    electricity_usd_per_kwh: float
-    hosting_usd_per_month: float
-    staff_usd_per_month: float
-    discount_fraction: Fraction
-    preparation_s: Seconds | None = None
-    low: Mapping[str, float] = field(default_factory=dict)
-    high: Mapping[str, float] = field(default_factory=dict)
-    country: str | None = None
-    example: bool = False
-    observed: date | None = None
-    source: Source
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """A recorded run, as `measure` writes it and `rank --measured` reads it: one JSON document (schema 1).
 
@@ -284,66 +234,6 @@ class Measurement:
     machine: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """One thing that can be rented or owned, with the day on which its price was seen. See `catalogue` for columns.
-
-    price_usd_per_hour: of the whole instance; None with reasons["price_usd_per_hour"]. memory_gib: nominal, per GPU.
-    accelerator: one id, or ids joined by "|" where the variant is unknown. accelerators: of all `nodes` together.
-    term_h: length of a commitment. upfront_usd: paid at once. running_usd_per_hour: part of the price that falls due
-    only in busy hours. billing_step_s, billing_minimum_s: None where the provider's rule is unknown.
-    """
-
-    id: str
-    provider: str
-    instance: str
-    region: str | None
-    country: str | None
-    market: Market
-    accelerator: str
-    accelerators: int
-    memory_gib: Gib | None
-    vcpus: int | None
-    host_memory_gib: Gib | None
-    link: str | None
-    host: Host
-    availability: Availability
-    price_usd_per_hour: UsdPerHour | None
-    price_native: float | None
-    currency: str
-    price_unit: PriceUnit
-    term_h: Hours | None
-    upfront_usd: Usd | None
-    billing_step_s: Seconds | None
-    billing_minimum_s: Seconds | None
-    observed: date | None
-    observed_precision: str
-    quality: str
-    source: Source
-    nodes: int = 1
-    price_state: str = "listed"
-    tax: str = "unknown"
-    vat_fraction: Fraction | None = None
-    running_usd_per_hour: UsdPerHour | None = None
-    price_log_sd: float | None = None
-    preparation_s: Seconds | None = None
-    licence_usd_per_month: Usd | None = None
-    withdrawn: date | None = None
-    note: str = ""
-    reasons: Mapping[str, Message] = field(default_factory=dict)
-
-    @property
-    def usd_per_unit(self) -> float | None:
-        """USD for one unit of `currency`, as this price was converted; None in USD, and without a price."""
-        if self.currency == "USD" or not self.price_native or not self.price_usd_per_hour:
-            return None
-        if self.price_unit == "term":
-            return self.price_usd_per_hour * (self.term_h or 0.0) / self.price_native
-        advance = self.upfront_usd / self.term_h if self.upfront_usd and self.term_h else 0.0
-        hourly = self.price_usd_per_hour - advance - (self.running_usd_per_hour or 0.0)
-        return hourly * (HOURS_PER_MONTH if self.price_unit == "month" else 1.0) / self.price_native
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ Hours = float
 Usd = float
 UsdPerHour = float
 Gib = float
+Gigabytes = float
 GbPerSecond = float
 Tflops = float
 Watts = float
@@ -36,6 +37,7 @@ HOURS_PER_YEAR = 8760.0
 HOURS_PER_MONTH = 730.0
 """A month in the price lists used here: 8,760 h / 12 (shared with AWS, Azure and Google calculators)."""
 BYTES_PER_GIB = 2.0**30
+BYTES_PER_GB = 1e9
 
 SUFFIXES: Mapping[str, str] = {
     "_s": "s",
@@ -52,7 +54,11 @@ SUFFIXES: Mapping[str, str] = {
     "_usd_per_kwh": "USD a kWh",
     "_usd_per_unit": "USD for one unit of the currency or resource beside it",
     "_gib": "GiB (2^30 bytes)",
+    "_gb": "GB (10^9 bytes)",
     "_gb_per_s": "GB/s (10^9 bytes a second)",
+    "_usd_per_gb": "USD a GB (10^9 bytes)",
+    "_usd_per_gb_month": "USD a GB (10^9 bytes) and month",
+    "_losses_per_hour": "losses an hour",
     "_tflops": "10^12 operations a second",
     "_w": "W",
     "_j": "J",
@@ -73,7 +79,7 @@ SUFFIXES: Mapping[str, str] = {
 
 COUNTS = frozenset({
     "accelerators", "accumulation", "admits", "allowed", "at", "at_end", "batch", "batch_per_accelerator", "classes",
-    "correct", "count", "depthwise_gmacs", "epochs", "failed_runs", "funnel", "gmacs", "host", "image_size", "index",
+    "correct", "count", "depthwise_gmacs", "epochs", "failed_runs", "funnel", "gmacs", "host", "host_gpus", "image_size", "index",
     "input_size", "jobs", "launches", "learning_rate", "limit", "loss", "micro_batches", "nodes", "number",
     "operations", "p_cheapest", "patience", "per_node", "period", "prefetch", "processes", "pue", "rank", "recompiles",
     "samples", "schema", "seed", "sessions", "shown_every", "steps", "syncs", "threads", "tokens", "total_candidates",
@@ -281,6 +287,28 @@ def parse_memory(text: str, *, decimal: bool = False) -> Gib:
     number, unit, binary = match.groups()
     base = 1000.0 if decimal and not binary else 1024.0
     return _above_zero(parse_number(number), text) * base ** _POWER[unit.lower()] / BYTES_PER_GIB
+
+
+def parse_size(text: str) -> Gigabytes:
+    """GB (10^9 bytes) of data or disk: "150 GB", "1.5 TB", "200 GiB"."""
+    return parse_memory(text, decimal=True) * BYTES_PER_GIB / BYTES_PER_GB
+
+
+_RATE = rf"\s*({_NUMBER})\s*([kmgt]?)(b|bit|byte|bytes)(?:ps|\s*/\s*s(?:ec|econd)?)\s*"
+_RATE_POWER = {"": 0, "k": 3, "m": 6, "g": 9, "t": 12}
+
+
+def parse_rate(text: str) -> GbPerSecond:
+    """GB/s (10^9 bytes a second) of a link: "1 Gbit/s", "100Mbps", "120 MB/s". A small b is bits, a large one bytes."""
+    match = re.fullmatch(_RATE, text, re.IGNORECASE)
+    if match is None:
+        raise InvalidInput(
+            Message('"{text}" is no rate of data: a number with Mbit/s, Gbit/s or MB/s.', text=text),
+            Message("Write for example: 1 Gbit/s, or 120 MB/s."),
+        )
+    number, power, unit = match.groups()
+    bits = 8.0 if unit.casefold() == "bit" or unit == "b" else 1.0
+    return _above_zero(parse_number(number), text) * 10.0 ** _RATE_POWER[power.casefold()] / bits / BYTES_PER_GB
 
 
 _CURRENCIES = {

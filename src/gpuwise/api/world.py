@@ -140,6 +140,7 @@ def filter_context(request: OfferFilters, offers: Catalogue, today: date) -> tup
         discounts=agreed,
         usual_usd_per_hour=usual_prices(package.offers()),
         hosts=package.hosts(),
+        around=package.surroundings(),
     )
     return context, (*remarks, *notes)
 

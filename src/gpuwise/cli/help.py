@@ -56,7 +56,10 @@ EXIT_CODES = {
     "130": N_("interrupted"),
 }
 
-GROUPS = (N_("Filters"), N_("Job"), N_("Until"), N_("Training"), N_("Your own data"), N_("Output"))
+GROUPS = (
+    N_("Filters"), N_("Job"), N_("The bill"), N_("Checkpoints"), N_("Until"), N_("Training"), N_("Your own data"),
+    N_("Output"),
+)  # fmt: skip
 """`request.GROUPS`, marked for the translators."""
 
 

@@ -1,15 +1,26 @@
 """The bill of one run, for n offers at once.
 
-billed_s = ceil(max(used_s, minimum_s) / step_s) · step_s, and the bill is billed_s · price. A month's rent is a step
-and a minimum of one month; a reservation is a step and a minimum of its term: so a commitment is owed in full.
+A session is one start of a machine and its end. Each is billed on its own:
 
-Source: the providers' own rules as recorded in offers.csv (per second after 60 s: AWS, Google; per hour; per month).
-Test value: 61 min used at 2.00 USD/h is 4.00 USD by the hour, 2.0333 USD by the second, 1,460 USD by the month.
+    billed_s = ceil(max(used_s, minimum_s) / step_s) · step_s
+
+or, where a provider counts hours of the clock, the steps that the session touches. Of the hours of a month those above
+the cap are free, hours that are paid for already cost nothing more, and
+
+    bill = (charged hours · price + starts · fee + months · licence + what is beside the machine) · (1 + VAT)
+
+A month's rent is a step and a minimum of one month; a reservation is a step and a minimum of its term: so a commitment
+is owed in full.
+
+Source: the providers' own rules as recorded in offers.csv and platforms.toml (per second after 60 s: AWS, Google; per
+hour; per month). Test value: 61 min used at 2.00 USD/h is 4.00 USD by the hour, 2.0333 USD by the second, 1,460 USD by
+the month.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,24 +40,40 @@ ROUNDING = 1e-9
 class Terms:
     """How n offers are billed; every array has shape (n,).
 
-    price_usd_per_hour: of the whole offer, tax and discounts applied. step_s, minimum_s: billing rule.
+    price_usd_per_hour: of the whole offer, net of VAT, discounts applied. step_s, minimum_s: billing rule; calendar: the
+    steps are those of the clock. start_s: seconds after a full step at which a session begins, NaN if unknown.
     committed: the step is a commitment (month or term), owed in full. share_usd_per_hour: price of an hour when the
     machine is busy for the hours a month asked about, NaN without that figure. licence_usd_per_month: on top, per month
-    begun. billable: False for owned machines, which send no bill for one job.
+    begun. fee_usd: at each start. cap_h: hours of a month that are charged at most. covered_usd_per_hour: of each hour's
+    price, what a spend commitment pays. beside_usd_per_hour: what falls due beside the machine while it is held, and
+    once_usd whatever the time. vat_fraction: on top of all. billable: False for owned machines, which send no bill for
+    one job.
     """
 
     price_usd_per_hour: Floats
     step_s: Floats
     minimum_s: Floats
+    calendar: NDArray[np.bool_]
+    start_s: Floats
     committed: NDArray[np.bool_]
     share_usd_per_hour: Floats
     licence_usd_per_month: Floats
     prepaid_h: Floats
+    fee_usd: Floats
+    cap_h: Floats
+    covered_usd_per_hour: Floats
+    beside_usd_per_hour: Floats
+    once_usd: Floats
+    vat_fraction: Floats
     billable: NDArray[np.bool_]
 
     def row(self, row: int) -> Terms:
         """The terms of one offer, arrays of shape (1,)."""
         return Terms(**{f.name: getattr(self, f.name)[row : row + 1] for f in fields(self)})
+
+    def beside(self, usd_per_hour: Floats, once_usd: Floats) -> Terms:
+        """The same with what falls due beside the machine, net of VAT."""
+        return replace(self, beside_usd_per_hour=usd_per_hour, once_usd=once_usd)
 
 
 def terms(
@@ -56,13 +83,18 @@ def terms(
     prepaid_h: Floats,
     step_unknown_s: Seconds,
     hours_per_month: float | None,
+    covered_usd_per_hour: Floats | None = None,
+    cap_h: Floats | None = None,
+    vat_fraction: Floats | None = None,
+    start_s: Seconds | None = None,
 ) -> Terms:
-    """The billing terms of every row. step_unknown_s: the step taken where the provider's rule is not known."""
+    """The billing terms of every row. step_unknown_s: the step taken where the provider's rule is not known; cap_h: of
+    a month, NaN for none; start_s: when each session begins, in seconds of the day."""
+    none = np.zeros(len(offers))
     dedicated, reserved, owned = (offers.market.isin((m,)) for m in ("dedicated", "reserved", "owned"))
     term_s = offers.term_h * SECONDS_PER_HOUR
     span = np.where(reserved, term_s, np.where(dedicated, np.fmax(term_s, MONTH_S), np.nan))
     step = np.where(np.isnan(offers.billing_step_s), step_unknown_s, offers.billing_step_s)
-    minimum = np.nan_to_num(offers.billing_minimum_s)
     committed = dedicated | reserved
     running = np.nan_to_num(offers.running_usd_per_hour)
     licence = np.nan_to_num(offers.licence_usd_per_month) * np.nan_to_num(offers.nodes, nan=1.0)
@@ -70,76 +102,156 @@ def terms(
     return Terms(
         price_usd_per_hour=price_usd_per_hour,
         step_s=np.where(committed, span, step),
-        minimum_s=np.where(committed, span, minimum),
+        minimum_s=np.where(committed, span, np.nan_to_num(offers.billing_minimum_s)),
+        calendar=offers.billing_clock.isin(("calendar",)) & ~committed,
+        start_s=np.full(len(offers), np.nan if start_s is None else start_s),
         committed=committed,
         share_usd_per_hour=np.where(
             committed | owned, (price_usd_per_hour - running + licence / HOURS_PER_MONTH) * busy + running, np.nan
         ),
         licence_usd_per_month=licence,
         prepaid_h=prepaid_h,
+        fee_usd=np.nan_to_num(offers.fee_usd),
+        cap_h=none + np.inf if cap_h is None else np.where(committed | np.isnan(cap_h), np.inf, cap_h),
+        covered_usd_per_hour=none if covered_usd_per_hour is None else np.where(committed, 0.0, covered_usd_per_hour),
+        beside_usd_per_hour=none,
+        once_usd=none,
+        vat_fraction=none if vat_fraction is None else vat_fraction,
         billable=~owned,
     )
 
 
-def billed_s(terms: Terms, used_s: Floats) -> Floats:
-    """Seconds on the bill for `used_s` seconds of use; shape (n,)."""
-    wanted = np.maximum(used_s, terms.minimum_s)
-    steps = np.ceil(wanted / terms.step_s * (1 - ROUNDING))
-    return np.maximum(steps, 1) * terms.step_s
+def billed_s(terms: Terms, used_s: Floats, sessions: Floats | float = 1.0) -> Floats:
+    """Seconds on the bill for `used_s` seconds of use in so many equal sessions; shape (n,).
+
+    A session that begins at an unknown minute touches used / step + 1 steps of the clock on average.
+    """
+    each = np.maximum(used_s / sessions, terms.minimum_s)
+    steps = np.maximum(np.ceil(each / terms.step_s * (1 - ROUNDING)), 1)
+    if terms.calendar.any():
+        begun = np.mod(terms.start_s, terms.step_s)
+        touched = np.ceil((begun + each) / terms.step_s * (1 - ROUNDING))
+        touched = np.where(np.isnan(terms.start_s), each / terms.step_s + 1, touched)
+        steps = np.where(terms.calendar, touched, steps)
+    return np.asarray(steps * terms.step_s * sessions)
 
 
-def bill_usd(terms: Terms, used_s: Floats) -> Floats:
-    """The gross bill of one run that uses the machine for `used_s`; shape (n,)."""
-    hours = billed_s(terms, used_s) / SECONDS_PER_HOUR
+def charged_h(terms: Terms, hours: Floats) -> Floats:
+    """Of billed hours those that cost something: under the cap of each month, and not paid for already; shape (n,)."""
+    return np.maximum(_capped_h(terms, hours) - terms.prepaid_h, 0.0)
+
+
+def _capped_h(terms: Terms, hours: Floats) -> Floats:
+    """672 hours of each month at most, where that is the cap: 730 h are 672, and 731 h are 673."""
+    months = np.floor(hours / HOURS_PER_MONTH)
+    rest = np.minimum(hours - months * HOURS_PER_MONTH, terms.cap_h)
+    with np.errstate(invalid="ignore"):  # no month at all of no cap
+        whole = np.where(months > 0, months * np.minimum(terms.cap_h, HOURS_PER_MONTH), 0.0)
+    return np.asarray(whole + rest)
+
+
+def bill_usd(terms: Terms, used_s: Floats, sessions: Floats | float = 1.0) -> Floats:
+    """The gross bill of one run that uses the machine for `used_s` in so many sessions; shape (n,)."""
+    hours = billed_s(terms, used_s, sessions) / SECONDS_PER_HOUR
     months = np.ceil(hours / HOURS_PER_MONTH * (1 - ROUNDING))
-    paid = np.maximum(hours - terms.prepaid_h, 0.0) * terms.price_usd_per_hour
-    return np.asarray(paid + months * terms.licence_usd_per_month)
+    paid = charged_h(terms, hours) * _after_cover(terms) + sessions * terms.fee_usd
+    beside = used_s / SECONDS_PER_HOUR * terms.beside_usd_per_hour + terms.once_usd
+    return np.asarray((paid + months * terms.licence_usd_per_month + beside) * (1 + terms.vat_fraction))
+
+
+def _after_cover(terms: Terms) -> Floats:
+    """What an hour costs after a spend commitment, which pays up to its sum in each hour and carries nothing over."""
+    return np.maximum(terms.price_usd_per_hour - terms.covered_usd_per_hour, 0.0)
 
 
 def share_usd(terms: Terms, used_s: Floats) -> Floats:
     """The run's share of a monthly, reserved or owned machine at the hours a month asked about; NaN elsewhere.
 
-    Hours already paid for are used up first.
+    Hours already paid for are used up first. What falls due beside the machine is the run's own.
     """
-    return np.maximum(used_s / SECONDS_PER_HOUR - terms.prepaid_h, 0.0) * terms.share_usd_per_hour
+    hours = used_s / SECONDS_PER_HOUR
+    machine = np.maximum(hours - terms.prepaid_h, 0.0) * terms.share_usd_per_hour
+    return np.asarray((machine + hours * terms.beside_usd_per_hour + terms.once_usd) * (1 + terms.vat_fraction))
 
 
-def elasticity(terms: Terms, used_s: Floats, log_sd: Floats) -> Floats:
+def elasticity(terms: Terms, used_s: Floats, log_sd: Floats, sessions: Floats | float = 1.0) -> Floats:
     """d ln(bill) / d ln(use) over the 80 % range of use: 1 by the second, 0 while a month's rent covers both ends.
 
     Where hours already paid for cover the lower end, the slope is that of the upper half.
     """
     width = np.maximum(log_sd, 1e-3) * Z80
-    low, middle, high = (bill_usd(terms, used_s * np.exp(sign * width)) for sign in (-1, 0, 1))
+    low, middle, high = (bill_usd(terms, used_s * np.exp(sign * width), sessions) for sign in (-1, 0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.where(low > 0, np.log(high / low) / (2 * width), np.log(high / middle) / width)
     return np.where(np.isfinite(slope), slope, 0.0)
 
 
-def bill_lines(terms: Terms, row: int, parts_s: dict[str, Seconds], source: str) -> tuple[CostLine, ...]:
-    """The bill of one row, line by line: its parts (preparation, compute, …), then what the step adds, then licences.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """One thing that is billed beside the machine: quantity · unit_price_usd, before VAT."""
+
+    kind: str
+    quantity: float
+    unit: str
+    unit_price_usd: float
+    source: str
+
+    @property
+    def line(self) -> CostLine:
+        return _line(self.kind, self.quantity, self.unit, self.unit_price_usd, self.source)
+
+
+def bill_lines(
+    terms: Terms,
+    row: int,
+    parts_s: Mapping[str, Seconds],
+    source: str,
+    *,
+    sessions: float = 1.0,
+    beside: Sequence[Beside] = (),
+) -> tuple[CostLine, ...]:
+    """The bill of one row, line by line: its parts (preparation, compute, …), then what the step adds, fees, licences,
+    what is beside the machine, and VAT.
 
     parts_s: kind -> seconds of use, in order. The amounts add up to `bill_usd`.
     """
+    one = terms.row(row)
     used = np.array([sum(parts_s.values())])
-    hours = float(billed_s(terms.row(row), used)[0]) / SECONDS_PER_HOUR
-    if terms.committed[row]:
-        kinds = {"commitment": hours}
-    else:
-        kinds = {kind: s / SECONDS_PER_HOUR for kind, s in parts_s.items()}
-        kinds["billing step"] = hours - sum(kinds.values())
-    prepaid = min(float(terms.prepaid_h[row]), hours)
-    lines = [_line("committed hours", prepaid, "h", 0.0, "discounts")] if prepaid else []
+    hours = float(billed_s(one, used, sessions)[0]) / SECONDS_PER_HOUR
+    net = [*_machine_lines(one, hours, parts_s, source, sessions), *(thing.line for thing in beside if thing.quantity)]
+    vat = float(one.vat_fraction[0])
+    return (*net, *([_line("VAT", sum(line.amount_usd for line in net), "USD", vat, "request")] if vat else []))
+
+
+def _machine_lines(
+    one: Terms, hours: float, parts_s: Mapping[str, Seconds], source: str, sessions: float
+) -> Iterator[CostLine]:
+    price, charged = float(one.price_usd_per_hour[0]), float(charged_h(one, np.array([hours]))[0])
+    prepaid = min(float(one.prepaid_h[0]), float(_capped_h(one, np.array([hours]))[0]))
+    above = max(hours - charged - prepaid, 0.0)
+    free = [("committed hours", prepaid, "discounts"), ("above the monthly cap", above, source)]
+    yield from (_line(kind, h, "h", 0.0, origin) for kind, h, origin in free if h > ROUNDING * hours)
+    kinds = {kind: s / SECONDS_PER_HOUR for kind, s in parts_s.items()}
+    kinds = {"commitment": hours} if one.committed[0] else kinds | {"billing step": hours - sum(kinds.values())}
+    left = hours - charged
     for kind, wanted in kinds.items():
-        free = min(prepaid, wanted)
-        prepaid -= free
-        if wanted - free > ROUNDING * hours:
-            lines.append(_line(kind, wanted - free, "h", float(terms.price_usd_per_hour[row]), source))
-    licence = float(terms.licence_usd_per_month[row])
-    if licence:
+        taken = min(left, wanted)
+        left -= taken
+        if wanted - taken > ROUNDING * hours:
+            yield _line(kind, wanted - taken, "h", price, source)
+    yield from _agreed_lines(one, hours, charged, source, sessions)
+
+
+def _agreed_lines(one: Terms, hours: float, charged: float, source: str, sessions: float) -> Iterator[CostLine]:
+    """What a spend commitment pays, fees of each start, licences of each month begun."""
+    covered = min(float(one.covered_usd_per_hour[0]), float(one.price_usd_per_hour[0]))
+    if covered and charged:
+        yield _line("covered by a commitment", charged, "h", -covered, "discounts")
+    if fee := float(one.fee_usd[0]):
+        yield _line("fee", sessions, "start", fee, source)
+    if licence := float(one.licence_usd_per_month[0]):
         months = float(np.ceil(hours / HOURS_PER_MONTH * (1 - ROUNDING)))
-        lines.append(_line("licence", months, "month", licence, source))
-    return tuple(lines)
+        yield _line("licence", months, "month", licence, source)
 
 
 def tax_factor(offers: Catalogue, mode: str, vat_fraction: Fraction | None) -> Floats:
@@ -149,9 +261,13 @@ def tax_factor(offers: Catalogue, mode: str, vat_fraction: Fraction | None) -> F
     """
     known_gross = offers.tax.isin(("gross",)) & ~np.isnan(offers.vat_fraction)
     to_net = np.where(known_gross, 1 / (1 + np.nan_to_num(offers.vat_fraction)), 1.0)
-    if mode == "net":
-        return to_net
-    return np.where(known_gross | offers.tax.isin(("net",)), to_net * (1 + (vat_fraction or 0.0)), 1.0)
+    return to_net * (1 + added_vat(offers, mode, vat_fraction))
+
+
+def added_vat(offers: Catalogue, mode: str, vat_fraction: Fraction | None) -> Floats:
+    """VAT on top of each net price, as a fraction; 0 where the person reclaims it or nobody says what the price holds."""
+    known = offers.tax.isin(("net",)) | (offers.tax.isin(("gross",)) & ~np.isnan(offers.vat_fraction))
+    return np.where(known & (mode == "gross"), vat_fraction or 0.0, 0.0)
 
 
 def _line(kind: str, quantity: float, unit: str, unit_price_usd: float, source: str) -> CostLine:

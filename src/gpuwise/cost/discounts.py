@@ -51,10 +51,12 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commitment:
-    """Instance hours already paid for and still unused on the day asked about."""
+    """What is paid for already: instance hours still unused on the day asked about (left_h), or money for the charges
+    of each hour (usd_per_hour), of which nothing is carried over to the next (`cost.commitments`)."""
 
     scope: Scope
-    left_h: Hours
+    left_h: Hours = 0.0
+    usd_per_hour: UsdPerHour = 0.0
     until: date | None = None
 
 
@@ -105,6 +107,14 @@ class Discounts:
             if _holds(commitment.until, as_of):
                 hours[commitment.scope.covers(offers)] += commitment.left_h
         return hours
+
+    def covered_usd_per_hour(self, offers: Catalogue, as_of: date) -> NDArray[np.float64]:
+        """What spend commitments pay of each hour of a row, shape (n,)."""
+        covered = np.zeros(len(offers))
+        for commitment in self.commitments:
+            if _holds(commitment.until, as_of):
+                covered[commitment.scope.covers(offers)] += commitment.usd_per_hour
+        return covered
 
     def credit_usd(self, provider: str, bill_usd: Usd, as_of: date) -> Usd:
         """How much of a bill the provider's credits pay."""

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwise.estimate import Estimate
+from gpuwise.estimate import Estimate, exact
 from gpuwise.model import Assumptions, Workload
 from gpuwise.units import Fraction, Seconds
 
@@ -38,9 +38,10 @@ MIXED = 0.36
 WHICH_LIMITS = "whether the host or the device limits"
 LOAD = "CPU time to load a sample"
 VCPU = "vcpu_cpus"
+SHARED_HOST = "shared_host_cpu_fraction"
 IMAGE_LOAD = "image_load_s"
-"""Names of assumptions: what a vCPU is worth of the CPU on which loading was measured, and what loading an image takes
-where nobody measured it."""
+"""Names of assumptions: what a vCPU is worth of the CPU on which loading was measured, what of it is left where others
+use the same physical host, and what loading an image takes where nobody measured it."""
 OWN_LOAD_SD = 0.1
 """Two measurements of the same loader differ by so much: other files, a warm or a cold cache."""
 
@@ -113,7 +114,8 @@ class Feeds:
     load: CPU seconds of a sample, None where the job has nothing to load that is known of. measured: somebody measured
     it; else `load` is the least that is known (copies of the size that is trained on), so that only what no loader can
     feed is capped, and usual_s is what is usual. vcpu: what a vCPU is worth. vcpus: of each offer's machines together,
-    shape (m,), NaN where it is not known. store: samples/s that the store of the data gives the whole job.
+    shape (m,), NaN where it is not known; shared: others use the same physical host, which leaves `left` of its CPUs.
+    store: samples/s that the store of the data gives the whole job.
     """
 
     load: Estimate | None
@@ -121,11 +123,15 @@ class Feeds:
     usual_s: Seconds | None
     vcpu: Estimate
     vcpus: Floats
+    shared: NDArray[np.bool_]
+    left: Estimate
     store: Estimate | None
 
     @staticmethod
-    def of(workload: Workload, vcpus: Floats, assumptions: Assumptions, taken_fraction: Fraction = 0.0) -> Feeds:
-        """taken_fraction: of each host's CPUs that others take (a shared host)."""
+    def of(
+        workload: Workload, vcpus: Floats, assumptions: Assumptions, shared: NDArray[np.bool_] | None = None
+    ) -> Feeds:
+        """shared: offers known to be a part of a physical host that others use too, shape (m,)."""
         assumed = assumptions.get(IMAGE_LOAD) if workload.sample == "image" else None
         load, usual_s = None, None
         if workload.decode_s:
@@ -139,20 +145,26 @@ class Feeds:
             measured=bool(workload.decode_s),
             usual_s=usual_s,
             vcpu=worth if workload.decode_s else replace(worth, spread=()),
-            vcpus=vcpus * (1 - taken_fraction),
+            vcpus=vcpus,
+            shared=np.zeros(len(vcpus), np.bool_) if shared is None else shared,
+            left=assumptions[SHARED_HOST].estimate if SHARED_HOST in assumptions else exact(1.0, "assumed"),
             store=None if store is None else Estimate(value=store, spread=(("store", OWN_LOAD_SD),), basis="measured"),
         )
 
     def fed(self, row: int) -> Estimate | None:
         """samples/s that the CPUs of an offer load; None where its vCPUs or the loading time are not known."""
         vcpus = float(self.vcpus[row])
-        return None if self.load is None or not vcpus > 0 else self.vcpu * vcpus / self.load
+        if self.load is None or not vcpus > 0:
+            return None
+        alone = self.vcpu * vcpus / self.load
+        return alone * self.left if self.shared[row] else alone
 
     def rates(self, rate: Floats, sd: Floats) -> tuple[Floats, Floats]:
         """Rates of m offers under their caps, and their log sd; as `rate` says of one, but for errors of one name."""
         if self.load is not None:
-            fed = self.vcpus * self.vcpu.value / self.load.value
-            cap_sd = np.full(len(fed), np.hypot(self.vcpu.log_sd, self.load.log_sd))
+            fed = self.vcpus * self.vcpu.value / self.load.value * np.where(self.shared, self.left.value, 1.0)
+            shared_sd = np.where(self.shared, self.left.log_sd, 0.0)
+            cap_sd = np.hypot(np.hypot(self.vcpu.log_sd, self.load.log_sd), shared_sd)
             rate, sd = _after(joined(rate, sd, np.where(fed > 0, fed, np.nan), cap_sd), sd, cap_sd)
         if self.store is not None:
             cap, cap_sd = (np.full(len(rate), x) for x in (self.store.value, self.store.log_sd))

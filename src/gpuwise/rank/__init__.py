@@ -22,7 +22,8 @@ from gpuwise.estimate import exact, probability_less
 from gpuwise.model import Accelerator, Assumptions, Candidate, Ranking, Refusal, Workload
 from gpuwise.rank import architecture
 from gpuwise.rank.architecture import HostFact
-from gpuwise.rank.pricing import Predict, Priced, Rows, price
+from gpuwise.rank.conditions import Surroundings
+from gpuwise.rank.pricing import Predict, Priced, Pricing, Rows, price
 from gpuwise.rank.rules import Floats, GpuFilter, Mask, Quota, Rule, offer_rules, usual_prices
 from gpuwise.rank.settled import SORT_KEYS, Settled, settle
 from gpuwise.rank.sieve import Exclusions, Sieve, sieve
@@ -38,7 +39,7 @@ class Context:
 
     predict: one workload and its platforms -> a Prediction or Refusal each. gpu, quotas, discounts: the person's own,
     parsed. usual_usd_per_hour: accelerator id -> usual hourly price of one device, against implausible prices.
-    hosts: what is known of the CPUs of instance families.
+    hosts: what is known of the CPUs of instance families. around: what is known of the providers' platforms.
     """
 
     as_of: date
@@ -51,6 +52,7 @@ class Context:
     discounts: Discounts = field(default_factory=Discounts)
     usual_usd_per_hour: Mapping[str, float] = field(default_factory=dict)
     hosts: Sequence[HostFact] = ()
+    around: Surroundings = field(default_factory=Surroundings)
 
 
 def rank(offers: Catalogue, workloads: Sequence[Workload], request: RankRequest, context: Context) -> Ranking:
@@ -97,17 +99,15 @@ def _judge(
     offers: Catalogue, hourly: Floats, workload: Workload, request: RankRequest, context: Context
 ) -> tuple[Priced, Sieve]:
     """Time and bill of every offer, and the rules that need them."""
-    priced = price(
-        offers,
-        hourly,
-        workload,
-        request,
+    given = Pricing(
         accelerators=context.accelerators,
         predict=context.predict,
         assumptions=context.assumptions,
         discounts=context.discounts,
+        around=context.around,
         as_of=context.as_of,
     )
+    priced = price(offers, hourly, workload, request, given)
     built_for = architecture.rule(offers, workload, context.hosts)
     rules = [*([built_for] if built_for else []), *_outcome_rules(priced, request)]
     return priced, sieve(offers, rules, workload.name)

@@ -10,14 +10,17 @@ from math import exp, hypot, inf, log
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwise.catalogue import NO_DATE, Catalogue, as_days, as_float
-from gpuwise.cost.billing import Terms, bill_lines, bill_usd, elasticity, share_usd, terms
+from gpuwise.catalogue import NO_DATE, Catalogue, as_days
+from gpuwise.cost.billing import Terms, added_vat, bill_lines, bill_usd, elasticity, share_usd, terms
 from gpuwise.cost.discounts import Discounts
 from gpuwise.errors import Message
-from gpuwise.estimate import Z80, Estimate, total
+from gpuwise.estimate import Z80, Estimate
 from gpuwise.model import Accelerator, Assumptions, Cost, Platform, Prediction, Refusal, Workload
 from gpuwise.predict.feed import Feeds, Limit
 from gpuwise.predict.target import samples_needed
+from gpuwise.rank.beside import Things, beside
+from gpuwise.rank.conditions import Conditions, Surroundings
+from gpuwise.rank.timing import Timing, timing
 from gpuwise.request import RankRequest
 from gpuwise.units import SECONDS_PER_HOUR
 
@@ -31,68 +34,44 @@ PRICE_AGE = "price_age_log_sd_per_root_year"
 OTHER_HOST = "noise_other_machine_log_sd"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Duration:
-    """The parts of the time on a machine that do not depend on the offer."""
-
-    prepare: Estimate
-    stops: Estimate
-
-    @staticmethod
-    def of(request: RankRequest, assumptions: Assumptions) -> Duration:
-        """prepare: seconds before the first step; stops: factor on a spot run with a checkpoint of C every τ.
-
-        1 + C/τ + losses/h · (τ/2 + restart): writing checkpoints, and at each loss half an interval and the restart
-        (J. Young, CACM 17(9) 1974, eq. 1). At τ = √(2·C·MTBF) the first two parts are equal.
-        """
-        if request.prepare_s is None:
-            prepare = assumptions["preparation_s"].estimate
-        else:
-            prepare = Estimate(value=max(request.prepare_s, 1e-9), basis="quoted")
-        interval, restart = assumptions["checkpoint_interval_s"].value, assumptions["restart_s"].estimate
-        writing = assumptions["checkpoint_s"].estimate / interval
-        lost_h = total((Estimate(value=interval / 2), restart)) / SECONDS_PER_HOUR
-        stops = total((Estimate(value=1.0), writing, assumptions["spot_losses_per_hour"].estimate * lost_h))
-        return Duration(prepare=prepare, stops=stops)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Times:
     """How long m offers take for one workload; arrays have shape (m,), NaN where there is no prediction.
 
-    outcomes: one a platform, of the devices alone; platform: index into it. work: samples in all, one a platform (more
-    accelerators need more epochs to a target). feeds: what hosts and store let through. run_s: without interruptions.
-    host_sd: log sd between equal machines of two providers, which predictions by platform do not tell apart.
-    whole: the times are of the whole job; else of a million samples, without preparation (`Workload.undecided`).
+    outcomes: one a platform, of the devices alone; platform: index into it. work: samples of one job, one a platform
+    (more accelerators need more epochs to a target). feeds: what hosts and store let through. host_sd: log sd between
+    equal machines of two providers, which predictions by platform do not tell apart. timing: of the whole job; where
+    `whole` is False of a million samples, without preparation (`Workload.undecided`).
     """
 
-    duration: Duration
     outcomes: Sequence[Prediction | Refusal]
     platform: Rows
     work: Sequence[Estimate]
     feeds: Feeds
     host_sd: float
     whole: bool
-    spot: Mask
-    prepare_s: Floats
-    run_s: Floats
-    time_s: Floats
-    time_sd: Floats
+    timing: Timing
+
+    @property
+    def time_s(self) -> Floats:
+        return self.timing.time_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Priced:
     """m offers with time and bill for one workload; arrays have shape (m,), NaN where there is no figure.
 
-    bill_slope: d ln bill / d ln time. figure_usd: what the ranking uses, with its log sd. rated: priced by a
-    negotiated rate.
+    bill_slope: d ln bill / d ln time held. figure_usd: what the ranking uses, with its log sd. rated: priced by a
+    negotiated rate. beside: what is billed beside the machine.
     """
 
     offers: Catalogue
     workload: Workload
     as_of: date
+    conditions: Conditions
     times: Times
     terms: Terms
+    beside: Things
     cost_usd: Floats
     bill_slope: Floats
     share_usd: Floats
@@ -105,6 +84,11 @@ class Priced:
     @property
     def time_s(self) -> Floats:
         return self.times.time_s
+
+    @property
+    def hourly_usd(self) -> Floats:
+        """What an hour of the machine costs, tax included."""
+        return np.asarray(self.terms.price_usd_per_hour * (1 + self.terms.vat_fraction))
 
     def refused(self) -> dict[str, Mask]:
         """Rule -> rows (m,) whose platform was refused by it."""
@@ -131,18 +115,20 @@ class Priced:
         return self.times.outcomes[int(self.times.platform[row])]
 
     def time(self, row: int) -> Estimate:
-        """Preparation + run + interruptions, in s, with its named errors."""
+        """Until the job is done, in s, with its named errors."""
+        return self.times.timing.done(row, self._run(row)) if self.times.whole else self.used(row)
+
+    def used(self, row: int) -> Estimate:
+        """How long the machine is held, in s."""
+        return self.times.timing.used(row, self._run(row))
+
+    def _run(self, row: int) -> Estimate:
+        """Seconds of training of the jobs that share one machine."""
         outcome = self.prediction(row)
         assert isinstance(outcome, Prediction)
         host = f"host {self.offers.provider[row]} {self.offers.instance[row] or ''}".rstrip()
         work = self.times.work[int(self.times.platform[row])]
-        run = (work / outcome.throughput_per_s).widened(host, self.times.host_sd)
-        if self.times.spot[row]:
-            run = run * self.times.duration.stops
-        if not self.times.whole:
-            return run
-        own = as_float(self.offers.preparation_s[row])
-        return total((self.times.duration.prepare if own is None else Estimate(value=own, basis="quoted"), run))
+        return (work / outcome.throughput_per_s).widened(host, self.times.host_sd)
 
     def cost(self, row: int) -> Estimate | None:
         """The gross bill of this job alone, in USD; None for a machine that sends none."""
@@ -160,8 +146,9 @@ class Priced:
 
     def _bill_bounds(self, row: int) -> tuple[float, float]:
         """80 % bounds: the bill at both ends of the time's interval (it moves in steps), the price's error added."""
-        one, time, middle = self.terms.row(row), self.time(row).interval(), float(self.cost_usd[row])
-        low, high = (float(bill_usd(one, np.array([used_s]))[0]) for used_s in (time.low, time.high))
+        one, time, middle = self.terms.row(row), self.used(row).interval(), float(self.cost_usd[row])
+        sessions = self.times.timing.sessions[row]
+        low, high = (float(bill_usd(one, np.array([used_s]), sessions)[0]) for used_s in (time.low, time.high))
         price = Z80 * float(self.price_sd[row])
         if middle == 0:
             return 0.0, high * exp(price)
@@ -173,7 +160,7 @@ class Priced:
             return None
         if usd == 0:
             return Estimate(value=0.0, basis="quoted")
-        time = self.time(row)
+        time = self.used(row)
         spread = tuple((name, sd * slope) for name, sd in time.spread if sd * slope)
         name = f"price age {self.offers.provider[row]} {self.offers.accelerator[row]}"
         if not np.isnan(self.offers.price_log_sd[row]):
@@ -183,12 +170,12 @@ class Priced:
 
     def bill(self, row: int) -> Cost:
         """The bill line by line; the lines add up to it."""
-        run, stops = float(self.times.run_s[row]), self.times.duration.stops.value - 1
-        parts = {"preparation": float(self.times.prepare_s[row]), "compute": run}
-        if self.times.spot[row]:
-            parts["interruption"] = run * stops
+        timing = self.times.timing
+        parts = {kind: float(seconds[row]) for kind, seconds in timing.parts.items() if seconds[row]}
         source = "discounts" if self.rated[row] else self.offers.source[row] or self.offers.name
-        lines = bill_lines(self.terms, row, parts, source)
+        used_h, sessions = float(timing.used_s[row]) / SECONDS_PER_HOUR, float(timing.sessions[row])
+        things = self.beside.lines(row, used_h)
+        lines = bill_lines(self.terms, row, parts, source, sessions=sessions, beside=things)
         gross = float(self.cost_usd[row])
         credit = self.discounts.credit_usd(self.offers.provider[row] or "", gross, self.as_of)
         return Cost(billed_usd=gross, lines=lines, credit_usd=credit)
@@ -204,102 +191,108 @@ def _as_evidence(limit: Limit) -> Message:
     )
 
 
-def price(
-    offers: Catalogue,
-    hourly_usd: Floats,
-    workload: Workload,
-    request: RankRequest,
-    *,
-    accelerators: Mapping[str, Accelerator],
-    predict: Predict,
-    assumptions: Assumptions,
-    discounts: Discounts,
-    as_of: date,
-) -> Priced:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricing:
+    """All that pricing needs beside the offers, the workload and the request."""
+
+    accelerators: Mapping[str, Accelerator]
+    predict: Predict
+    assumptions: Assumptions
+    discounts: Discounts
+    around: Surroundings
+    as_of: date
+
+
+def price(offers: Catalogue, hourly_usd: Floats, workload: Workload, request: RankRequest, given: Pricing) -> Priced:
     """Predict, time and bill every row. hourly_usd: price after tax and discounts, shape (m,)."""
-    times = _times(offers, workload, request, accelerators, predict, assumptions)
-    conditions = terms(
+    offers = given.around.completed(offers)
+    conditions = Conditions.of(offers, given.around)
+    times = _times(offers, conditions, workload, request, given)
+    vat = added_vat(offers, request.tax, request.vat_fraction)
+    machine = terms(
         offers,
-        price_usd_per_hour=hourly_usd,
-        prepaid_h=discounts.committed_h(offers, as_of),
-        step_unknown_s=assumptions["billing_step_s"].value,
+        price_usd_per_hour=hourly_usd / (1 + vat),
+        prepaid_h=given.discounts.committed_h(offers, given.as_of),
+        covered_usd_per_hour=given.discounts.covered_usd_per_hour(offers, given.as_of),
+        step_unknown_s=given.assumptions["billing_step_s"].value,
         hours_per_month=request.hours_per_month,
+        cap_h=conditions.cap_h,
+        vat_fraction=vat,
+        start_s=request.start_s,
     )
-    rated, agreed = discounts.covered(offers, as_of)
-    price_sd = np.where(agreed, 0.0, _price_sd(offers, assumptions, as_of))
-    share = share_usd(conditions, times.time_s)
-    bill, slope = _bill(conditions, times)
-    cost = np.where(conditions.billable, bill, np.nan)
+    things = beside(offers, conditions, given.around, request, times.timing, machine.price_usd_per_hour)
+    conditions_of_bill = machine.beside(things.usd_per_hour, things.once_usd)
+    return _priced(offers, workload, conditions, times, conditions_of_bill, things, given)
+
+
+def _priced(
+    offers: Catalogue, workload: Workload, conditions: Conditions, times: Times, agreed_terms: Terms, things: Things,
+    given: Pricing,
+) -> Priced:  # fmt: skip
+    rated, agreed = given.discounts.covered(offers, given.as_of)
+    price_sd = np.where(agreed, 0.0, _price_sd(offers, given.assumptions, given.as_of))
+    timing = times.timing
+    share = share_usd(agreed_terms, timing.used_s)
+    bill, slope = _bill(agreed_terms, times)
+    cost = np.where(agreed_terms.billable, bill, np.nan)
     return Priced(
         offers=offers,
         workload=workload,
-        as_of=as_of,
+        as_of=given.as_of,
+        conditions=conditions,
         times=times,
-        terms=conditions,
+        terms=agreed_terms,
+        beside=things,
         cost_usd=cost,
         bill_slope=slope,
         share_usd=share,
         figure_usd=np.where(np.isnan(share), cost, share),
-        figure_sd=np.hypot(times.time_sd * np.where(np.isnan(share), slope, 1.0), price_sd),
+        figure_sd=np.hypot(timing.used_sd * np.where(np.isnan(share), slope, 1.0), price_sd),
         price_sd=price_sd,
         rated=rated,
-        discounts=discounts,
+        discounts=given.discounts,
     )
 
 
 def _bill(conditions: Terms, times: Times) -> tuple[Floats, Floats]:
     """USD and d ln bill / d ln time; of a job of unknown length what a million samples cost, without a billing step."""
+    timing = times.timing
     if times.whole:
-        return bill_usd(conditions, times.time_s), elasticity(conditions, times.time_s, times.time_sd)
-    return conditions.price_usd_per_hour * times.time_s / SECONDS_PER_HOUR, np.ones(len(times.time_s))
+        bill = bill_usd(conditions, timing.used_s, timing.sessions)
+        return bill, elasticity(conditions, timing.used_s, timing.used_sd, timing.sessions)
+    hourly = conditions.price_usd_per_hour * (1 + conditions.vat_fraction)
+    return hourly * timing.used_s / SECONDS_PER_HOUR, np.ones(len(timing.used_s))
 
 
-def _work(workload: Workload, platforms: Sequence[Platform], jobs: int) -> list[Estimate]:
-    """Samples in all, one a platform; a million where nobody said how long the job is."""
+def _work(workload: Workload, platforms: Sequence[Platform]) -> list[Estimate]:
+    """Samples of one job, one a platform; a million where nobody said how long the job is."""
     if workload.undecided:
         return [Estimate(value=1e6, basis="measured")] * len(platforms)
-    needed = {n: samples_needed(workload, n) * jobs for n in {p.accelerators for p in platforms}}
+    needed = {n: samples_needed(workload, n) for n in {p.accelerators for p in platforms}}
     return [needed[p.accelerators] for p in platforms]
 
 
 def _times(
-    offers: Catalogue,
-    workload: Workload,
-    request: RankRequest,
-    accelerators: Mapping[str, Accelerator],
-    predict: Predict,
-    assumptions: Assumptions,
+    offers: Catalogue, conditions: Conditions, workload: Workload, request: RankRequest, given: Pricing
 ) -> Times:
-    platforms, platform = platforms_of(offers, accelerators)
-    outcomes = predict(workload, platforms)
-    duration = Duration.of(request, assumptions)
-    host_sd = assumptions[OTHER_HOST].value
-    whole, work = not workload.undecided, _work(workload, platforms, request.jobs)
-    feeds = Feeds.of(workload, offers.vcpus * offers.nodes, assumptions)
+    platforms, platform = platforms_of(offers, given.accelerators)
+    outcomes = given.predict(workload, platforms)
+    host_sd = given.assumptions[OTHER_HOST].value
+    whole, work = not workload.undecided, _work(workload, platforms)
+    feeds = Feeds.of(workload, offers.vcpus * offers.nodes, given.assumptions, shared=conditions.shared)
     speed, speed_sd = _speed(outcomes)
     rate, rate_sd = feeds.rates(speed[platform], speed_sd[platform])
     samples, samples_sd = np.array([(w.value, w.log_sd) for w in work], np.float64).reshape(-1, 2)[platform].T
-    spot, usual = offers.market.isin(("spot",)), np.isnan(offers.preparation_s)
-    run_s = samples / rate
-    busy_s = run_s * np.where(spot, duration.stops.value, 1.0)
     run_sd = np.hypot(np.hypot(rate_sd, samples_sd), host_sd)
-    busy_sd = np.hypot(run_sd, np.where(spot, duration.stops.log_sd, 0.0))
-    prepare_s = np.where(usual, duration.prepare.value, offers.preparation_s) * whole
-    prepare_sd = np.where(usual, duration.prepare.log_sd, 0.0)
-    time_s = prepare_s + busy_s
+    timed = timing(offers, conditions, request, given.assumptions, samples / rate, run_sd, whole=whole)
     return Times(
-        duration=duration,
         outcomes=outcomes,
         platform=platform,
         work=work,
         feeds=feeds,
         host_sd=host_sd,
         whole=whole,
-        spot=spot,
-        prepare_s=prepare_s,
-        run_s=run_s,
-        time_s=time_s,
-        time_sd=np.hypot(prepare_sd * prepare_s, busy_sd * busy_s) / time_s,
+        timing=timed,
     )
 
 

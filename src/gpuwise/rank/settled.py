@@ -98,7 +98,7 @@ class Settled:
             offer=offer,
             workload=self.priced.workload.name,
             prediction=prediction,
-            price_usd_per_hour=as_float(self.priced.terms.price_usd_per_hour[row]),
+            price_usd_per_hour=as_float(self.priced.hourly_usd[row]),
             time_s=self.priced.time(row),
             wait_s=None,
             cost_usd=_or(self.priced.cost(row), reasons, "cost_usd", _no_cost(offer)),
@@ -131,7 +131,7 @@ def _by_the_million(
         offer=offer,
         workload=priced.workload.name,
         prediction=prediction,
-        price_usd_per_hour=as_float(priced.terms.price_usd_per_hour[row]),
+        price_usd_per_hour=as_float(priced.hourly_usd[row]),
         time_s=None,
         wait_s=None,
         cost_usd=None,
@@ -170,7 +170,7 @@ def _key(priced: Priced, alive: Mask, chances: Floats, sort: str) -> Floats:
     key = {
         "cost": priced.figure_usd,
         "time": priced.time_s,
-        "price": priced.terms.price_usd_per_hour,
+        "price": priced.hourly_usd,
         "p_cheapest": -chances,
     }[sort]
     return np.where(_competes(priced, alive) & ~np.isnan(key), key, np.inf)
@@ -234,8 +234,8 @@ def _break_even(
         return None, reasons, name, Message("no on-demand offer with a bill is left to compare with")
     running = float(np.nan_to_num(priced.offers.running_usd_per_hour[row]))
     fixed = (float(priced.terms.price_usd_per_hour[row]) - running) * HOURS_PER_MONTH
-    fixed += float(priced.terms.licence_usd_per_month[row])
-    time_h = priced.time(row) / SECONDS_PER_HOUR
+    fixed = (fixed + float(priced.terms.licence_usd_per_month[row])) * (1 + float(priced.terms.vat_fraction[row]))
+    time_h = priced.used(row) / SECONDS_PER_HOUR
     energy = time_h * running if running else None
     if energy is not None and energy.value >= reference.value:
         return None, reasons, name, Message("never: its energy alone costs more than the cheapest on-demand offer")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from gpuwise import units
 from gpuwise.errors import InvalidInput, Message, UnknownName
 from gpuwise.request.about import Option, options
+from gpuwise.request.billing import NEVER
 from gpuwise.request.places import country
 from gpuwise.request.types import CHOICES, EarlyStopEpochs
 from gpuwise.request.wishes import gpu_ranges, refuse_contradictions
@@ -223,6 +224,43 @@ def _minutes(text: str) -> float:
         return units.parse_duration(text)
 
 
+_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
+
+
+def _clock(text: str) -> float:
+    """09:59 is 35,940 s after midnight."""
+    if found := _OF_DAY.fullmatch(text):
+        return int(found[1]) * units.SECONDS_PER_HOUR + int(found[2]) * 60.0
+    raise InvalidInput(
+        Message('"{text}" is no time of day.', text=text), Message("Write hours and minutes, such as 09:59.")
+    )
+
+
+def _interval(text: str) -> float:
+    """A duration above 0, or never."""
+    seconds = NEVER if text.lower() == "never" else units.parse_duration(text)
+    if seconds > 0:
+        return seconds
+    raise InvalidInput(Message('"{text}" is no time between two things.', text=text), Message("Write 30 min, or never."))
+
+
+def _rate(text: str) -> float:
+    """0 or more, an hour; above one a minute nothing would ever be computed."""
+    losses = 0.0 if text == "0" else units.parse_positive(text)
+    if losses <= LARGEST_LOSSES:
+        return losses
+    raise InvalidInput(
+        Message("{losses:g} losses an hour are more than one a minute.", losses=losses),
+        Message("Write how often one machine is lost in an hour, such as 0.15."),
+    )
+
+
+def _exchange(text: str) -> float:
+    """USD for one unit: 1.16, or 1/6.70."""
+    above, slash, below = text.partition("/")
+    return units.parse_positive(above) / (units.parse_positive(below) if slash else 1.0)
+
+
 def _whole(text: str) -> int:
     """0, 1, 2, ..."""
     return 0 if text == "0" else units.parse_count(text)
@@ -303,6 +341,9 @@ def _limit(text: str) -> int | None:
 LARGEST_BARE_VAT = 0.5
 """No country takes half of a price; so a larger number is meant in per cent."""
 
+LARGEST_LOSSES = 60.0
+"""Losses an hour that are believed."""
+
 _WHOLE = Message("Write a whole number from 1 up, such as 8.")
 
 
@@ -316,6 +357,14 @@ KINDS: dict[str, Kind] = {
     "price": Kind(_typed(units.parse_money)),
     "money": Kind(_typed(units.parse_money)),
     "duration": Kind(_typed(units.parse_duration)),
+    "size": Kind(_typed(units.parse_size)),
+    "rate": Kind(_typed(units.parse_rate)),
+    "clock": Kind(_clock),
+    "interval": Kind(_typed(_interval)),
+    "losses": Kind(_typed(_rate)),
+    "exchange": Kind(_typed(_exchange)),
+    "prepare_on": Kind(_choice("prepare_on")),
+    "skill": Kind(_choice("skill")),
     "date": Kind(units.parse_date),
     "days": Kind(_typed(units.parse_count, _WHOLE)),
     "hours": Kind(_typed(_hours_per_month)),

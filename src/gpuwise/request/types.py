@@ -8,11 +8,12 @@ as fractions, days as dates.
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass
-from datetime import date
 from typing import NamedTuple
 
 from gpuwise.request.about import about
-from gpuwise.units import Fraction, Hours, Seconds, Usd, UsdPerHour
+from gpuwise.request.billing import BillFilters
+from gpuwise.request.offers import OfferFilters
+from gpuwise.units import Fraction, Hours, Seconds, Usd
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "action": ("list", "show", "check", "diff", "refresh"),
@@ -26,13 +27,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "trainer": ("sgd", "adamw"),
     "memory_format": ("nchw", "nhwc"),
     "feed": ("exact", "fast"),
+    "prepare_on": ("gpu", "cpu"),
+    "skill": ("first-time", "practised"),
     "sort": ("cost", "time", "price", "p_cheapest"),
     "column": ("provider", "gpu", "market", "region", "country", "host", "date"),
 }
 """Closed lists, by kind. Those that `model` has too are compared with it by a test: importing it would cost time."""
 
 VERBS = ("rank", "explain", "describe", "measure", "ceilings", "check", "runs", "data", "accuracy")
-GROUPS = ("Filters", "Job", "Until", "Training", "Your own data", "Output")
+GROUPS = ("Filters", "Job", "The bill", "Checkpoints", "Until", "Training", "Your own data", "Output")
 
 
 class EarlyStopEpochs(NamedTuple):
@@ -44,76 +47,7 @@ class EarlyStopEpochs(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfferFilters:
-    """Which offers are looked at. A filter that is not given lets everything through."""
-
-    gpu: tuple[str, ...] = about(
-        "GPU by name, memory of each (80GB..) or number (1..8); several names mean any of them.",
-        kind="gpu", default=(), show="NAME|RANGE", example="H100-SXM,A100-80GB:8",
-    )  # fmt: skip
-    provider: tuple[str, ...] = about(
-        "Only these providers.", kind="names", default=(), show="NAME", example="aws,lambda"
-    )
-    region: tuple[str, ...] = about(
-        "Only regions that begin with this.", kind="names", default=(), show="PREFIX", example="eu-"
-    )
-    market: tuple[str, ...] = about(
-        "Only these markets.", kind="market", show="MARKET", default=(), example="on-demand,spot"
-    )
-    host: str = about(
-        "datacentre: no machines of private hosts.", kind="host", show="HOST", default="any", example="datacentre"
-    )
-    max_price_usd_per_hour: UsdPerHour | None = about(
-        "Highest price of the whole offer, an hour (a bare number: in --currency).",
-        kind="price",
-        show="MONEY",
-        flags=("--max-price",),
-        example="2.50USD",
-    )
-    data_must_stay: str | None = about(
-        "Where the data must stay: a country code, EU, or on-premises.", kind="place", show="WHERE", example="EU"
-    )
-    startable: bool = about("Only offers known to be available now.", kind="flag", default=False)
-    as_of: date | None = about(
-        "The day to answer for (default: today).", kind="date", show="DATE", example="2026-11-30"
-    )
-    max_age_days: int = about(
-        "Oldest price allowed, in days before --as-of.",
-        kind="days",
-        show="DAYS",
-        default=365,
-        flags=("--max-age",),
-        example="90",
-    )
-    offers: tuple[str, ...] = about(
-        "Your own offers: CSV or TOML.",
-        kind="paths",
-        show="FILE",
-        default=(),
-        group="Your own data",
-        example="offers.csv",
-    )
-    machine: tuple[str, ...] = about(
-        "Your own machines: TOML.", kind="paths", show="FILE", default=(), group="Your own data", example="machine.toml"
-    )
-    discounts: str | None = about(
-        "Your rates, credits and committed hours: TOML.",
-        kind="path",
-        show="FILE",
-        group="Your own data",
-        example="discounts.toml",
-    )
-    only_offers: bool = about("Leave the bundled offers out.", kind="flag", default=False, group="Your own data")
-    live: bool = about(
-        "Ask the providers for today's prices (extra [live]).", kind="flag", default=False, group="Your own data"
-    )
-    currency: str = about(
-        "Currency to show.", kind="currency", show="CODE", default="USD", group="Output", example="EUR"
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFilters(OfferFilters):
+class JobFilters(BillFilters):
     """Which offers, and how the job runs there: what `rank` and `explain` share."""
 
     deadline_s: Seconds | None = about(
@@ -148,10 +82,6 @@ class JobFilters(OfferFilters):
     jobs: int = about(
         "How many such jobs, one after another.", kind="count", show="N", default=1, group="Job", example="60"
     )
-    prepare_s: Seconds | None = about(
-        "Time to prepare a machine before the first step.",
-        kind="duration", show="DURATION", group="Job", flags=("--prepare",), example="20min",
-    )  # fmt: skip
     tax: str = about(
         "net: you reclaim VAT; gross: you pay it.", kind="tax", show="MODE", default="net", group="Job", example="gross"
     )

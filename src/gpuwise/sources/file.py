@@ -161,7 +161,8 @@ class _Rate(_Agreement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Commitment(_Agreement):
-    left_h: Hours
+    left_h: Hours | None = None
+    usd_per_hour: UsdPerHour | None = None
 
 
 A = TypeVar("A", bound=_Agreement)
@@ -190,7 +191,12 @@ def discounts(path: Path, facts: Facts, offers: Catalogue, as_of: date) -> tuple
             for scope in scopes
         ),
         commitments=tuple(
-            Commitment(scope=scope, left_h=commitment.left_h, until=commitment.until)
+            Commitment(
+                scope=scope,
+                left_h=commitment.left_h or 0.0,
+                usd_per_hour=commitment.usd_per_hour or 0.0,
+                until=commitment.until,
+            )
             for _, commitment, scopes in commitments
             for scope in scopes
         ),
@@ -228,6 +234,8 @@ def _scoped(
         stated = build(document, cls, entry, keys)
         if isinstance(stated, _Rate) and (stated.off_fraction is None) == (stated.price_usd_per_hour is None):
             raise document.error(keys, Message("states both or neither of off_fraction and price_usd_per_hour"))
+        if isinstance(stated, _Commitment) and (stated.left_h is None) == (stated.usd_per_hour is None):
+            raise document.error(keys, Message("states both or neither of left_h and usd_per_hour"))
         gpus = _gpus(document, stated.accelerator, (*keys, "accelerator"), facts)
         found.append((keys, stated, offered.scopes(document, keys, stated.scope, gpus)))
     return found

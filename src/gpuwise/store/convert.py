@@ -18,7 +18,7 @@ from gpuwise.request.places import country
 from gpuwise.store.delimited import grouped, merged, replaced
 from gpuwise.store.facts import Facts
 from gpuwise.store.sheet import Amounts, Floats, Sheet, choices, refusal
-from gpuwise.units import HOURS_PER_MONTH, parse_duration, parse_hours, parse_memory
+from gpuwise.units import HOURS_PER_MONTH, parse_duration, parse_hours, parse_memory, parse_size
 
 CHOICES = {
     "market": choices(
@@ -31,14 +31,21 @@ CHOICES = {
     "tax": choices("net", "gross", "unknown"),
     "host": choices("datacentre", "peer", "own", "unknown", datacenter="datacentre"),
     "availability": choices("available", "on request", "sold out", "withdrawn", "unknown"),
+    "billing_clock": choices("elapsed", "calendar"),
+    "host_shared": choices("yes", "no", true="yes", false="no"),
+    "stopped": choices("nothing", "disk", "everything"),
 }  # fmt: skip
 _TEXTS = ("provider", "instance", "region", "link", "observed_precision", "quality", "source", "note")
 _NUMBERS: Mapping[str, Callable[[str], float] | None] = {
     "nodes": None, "vcpus": None, "host_memory_gib": parse_memory, "billing_step_s": parse_duration,
     "billing_minimum_s": parse_duration, "preparation_s": parse_duration, "licence_usd_per_month": None,
-    "price_log_sd": None,
+    "price_log_sd": None, "fee_usd": None, "monthly_cap_h": parse_hours, "host_gpus": None,
+    "disk_included_gb": parse_size, "storage_usd_per_gb_month": None, "egress_usd_per_gb": None,
+    "address_usd_per_hour": None, "session_limit_s": parse_duration, "longest_h": parse_hours,
+    "losses_per_hour": None, "wait_s": parse_duration,
 }  # fmt: skip
 """Columns of numbers that stand for themselves, and what reads a cell that carries a unit."""
+_CHOSEN = ("tax", "host", "availability", "billing_clock", "host_shared", "stopped")
 _TELLING = re.compile("sxm|pcie|nvl|hgx|[0-9]g", re.IGNORECASE)
 """What the name of an instance must hold to say anything about its GPU."""
 MOST_REMARKS = 10
@@ -52,11 +59,11 @@ Mask = NDArray[np.bool_]
 def columns(sheet: Sheet, facts: Facts) -> dict[str, Any]:
     """Every column of a `Catalogue`; rows that cannot be read are refused in the sheet."""
     read: dict[str, Any] = {c: sheet.text(c) for c in _TEXTS}
-    read |= {c: sheet.choice(c, CHOICES[c]) for c in ("tax", "host", "availability")}
+    read |= {c: sheet.choice(c, CHOICES[c]) for c in _CHOSEN}
     read |= {c: sheet.numbers(c, parse) for c, parse in _NUMBERS.items()}
     read |= {c: sheet.days(c) for c in ("observed", "withdrawn")}
     read["nodes"] = np.where(np.isnan(read["nodes"]), 1.0, read["nodes"])
-    read["vat_fraction"] = sheet.numbers("vat_fraction", most=1.0)
+    read |= {c: sheet.numbers(c, most=1.0) for c in ("vat_fraction", "reliability_fraction")}
     read |= _money(sheet, facts.fx)
     read |= _gpus(sheet, facts, read["note"])
     known = _countries(read["provider"], read["region"], facts.countries)

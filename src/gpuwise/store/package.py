@@ -12,11 +12,12 @@ from dataclasses import fields
 from datetime import date
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from gpuwise.catalogue import Catalogue
+from gpuwise.cost.tariffs import Item, Tariff, Tariffs, Tier
 from gpuwise.memory import MemoryReading
 from gpuwise.model import (
     Accelerator,
@@ -28,12 +29,14 @@ from gpuwise.model import (
     Source,
     Workload,
 )
+from gpuwise.offer import CpuHost, Provider, ProviderFact
 from gpuwise.predict.answer import Model
 from gpuwise.predict.roofline import UNKNOWN_OPERATIONS, Work
 from gpuwise.predict.shipped import from_arrays
 from gpuwise.predict.tested import Table as Accuracy
 from gpuwise.predict.tested import parse as parse_accuracy
 from gpuwise.rank.architecture import HostFact
+from gpuwise.rank.conditions import Surroundings
 from gpuwise.stopping import EpochReference
 from gpuwise.store.cache import Loaded, cached, key
 from gpuwise.store.facts import Facts
@@ -235,6 +238,52 @@ def machines() -> tuple[Machine, ...]:
         Machine(**{k: v for k, v in row.items() if k in own}, source=Source(kind="quoted", ref=row["source"]))
         for row in rows
     )
+
+
+@cache
+def surroundings() -> Surroundings:
+    """What is known of the providers beside prices: facts, tariffs, machines without a GPU."""
+    return Surroundings(providers=providers(), tariffs=tariffs(), cpu_hosts=cpu_hosts())
+
+
+@cache
+def providers() -> Mapping[str, Provider]:
+    """Dated facts about the providers' platforms, by provider."""
+    table = tomllib.loads(_content("platforms.toml").decode())
+    return {
+        name: Provider(name=name, facts={fact: ProviderFact(name=fact, **row) for fact, row in facts.items()})
+        for name, facts in table.items()
+    }
+
+
+@cache
+def tariffs() -> Tariffs:
+    """Prices of disks, of data that leaves, and of addresses."""
+    tiers: dict[tuple[str, ...], list[Tier]] = {}
+    for row in sorted(_rows("tariffs.csv"), key=lambda row: float(row["start"])):
+        key = (row["provider"], row["region"], row["item"], row["observed"], row["source"])
+        tier = Tier(start=float(row["start"]), end=_number(row["end"]), usd_per_unit=float(row["usd_per_unit"]))
+        tiers.setdefault(key, []).append(tier)
+    return Tariffs(
+        Tariff(
+            provider=provider, region=region or None, item=cast(Item, item), tiers=tuple(found), observed=_day(day),
+            source=source,
+        )
+        for (provider, region, item, day, source), found in tiers.items()
+    )  # fmt: skip
+
+
+@cache
+def cpu_hosts() -> tuple[CpuHost, ...]:
+    """Machines without a GPU."""
+    return tuple(
+        CpuHost(
+            provider=row["provider"], instance=row["instance"], region=row["region"], vcpus=int(row["vcpus"]),
+            memory_gib=float(row["memory_gib"]), usd_per_hour=float(row["usd_per_hour"]),
+            observed=_day(row["observed"]), source=row["source"],
+        )
+        for row in _rows("cpu_hosts.csv")
+    )  # fmt: skip
 
 
 @cache

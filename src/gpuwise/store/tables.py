@@ -31,7 +31,9 @@ COLUMNS = (
     "vcpus", "host_memory_gib", "price", "currency", "usd_per_unit", "price_unit", "price_state", "tax", "vat_fraction",
     "term_h", "upfront", "upfront_usd", "billing_step_s", "billing_minimum_s", "preparation_s", "licence_usd_per_month",
     "running_usd_per_hour", "price_log_sd", "link", "host", "availability", "observed", "observed_precision",
-    "withdrawn", "quality", "source", "note",
+    "withdrawn", "quality", "source", "note", "billing_clock", "fee_usd", "monthly_cap_h", "host_gpus", "host_shared",
+    "disk_included_gb", "storage_usd_per_gb_month", "egress_usd_per_gb", "address_usd_per_hour", "stopped",
+    "session_limit_s", "longest_h", "losses_per_hour", "wait_s", "reliability_fraction",
 )  # fmt: skip
 """What a table may have. price, upfront: in `currency`, of the whole offer; usd_per_unit: your own exchange rate."""
 

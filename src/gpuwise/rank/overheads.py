@@ -1,0 +1,113 @@
+"""What one job does beside training, as its person said it and as it is assumed: the same on every offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+
+from gpuwise.estimate import Z80, Estimate
+from gpuwise.model import Assumptions
+from gpuwise.request import JobFilters
+from gpuwise.units import GbPerSecond, Seconds
+
+LOSSES, WRITE, RESTART = "spot_losses_per_hour", "checkpoint_s", "restart_s"
+AVAILABLE, DISPERSION = "spot_available_fraction", "spot_dispersion"
+IMAGE_RATE, NEAR_RATE, FAR_RATE = "image_gb_per_s", "region_gb_per_s", "internet_gb_per_s"
+"""Names of assumptions, and of the errors that they leave."""
+LEAST_S = 1e-9
+"""Stands for no time at all in an estimate, which is positive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overheads:
+    """prepare: seconds before the first step, by what is there already (ready, bare, unknown). image_s: to fetch it.
+
+    near, far: rates at which data comes from its own region, or from elsewhere. write: time of a checkpoint; every_s:
+    training between two, None where nobody said. restart: after an interruption. losses: an hour and machine;
+    available: share of the time in which a spot machine can be had, None if nobody says; dispersion: as in `Pool`.
+    evaluation_fraction: of the training time; final_s: the evaluation at the end of one job.
+    """
+
+    prepare: Mapping[str, Estimate]
+    image: Estimate | None
+    near: Estimate
+    far: Estimate
+    write: Estimate
+    write_stated: bool
+    every_s: Seconds | None
+    restart: Estimate
+    losses: Estimate
+    available: Estimate | None
+    wait_log_sd: float
+    dispersion: float
+    evaluation_fraction: float
+    final_s: Seconds
+
+    @property
+    def sds(self) -> Mapping[str, float]:
+        """Log sd of each figure that interruptions depend on."""
+        return {LOSSES: self.losses.log_sd, WRITE: self.write.log_sd, RESTART: self.restart.log_sd}
+
+    @staticmethod
+    def of(request: JobFilters, assumptions: Assumptions) -> Overheads:
+        said = _Said(assumptions)
+        image_rate = said.rate(request.network_gb_per_s, IMAGE_RATE)
+        available = request.available_fraction
+        return Overheads(
+            prepare={kind: _preparation(kind, request, assumptions) for kind in ("ready", "bare", "unknown")},
+            image=None if request.image_gb is None else request.image_gb / image_rate,
+            near=said.rate(request.network_gb_per_s, NEAR_RATE),
+            far=said.rate(request.network_gb_per_s, FAR_RATE),
+            write=said.or_assumed(request.checkpoint_s, WRITE),
+            write_stated=request.checkpoint_s is not None,
+            every_s=request.checkpoint_every_s,
+            restart=said.or_assumed(request.restart_s, RESTART),
+            losses=said.or_assumed(request.losses_per_hour, LOSSES),
+            available=said.if_known(available, AVAILABLE),
+            wait_log_sd=0.0 if available is not None else said.odds_log_sd(AVAILABLE),
+            dispersion=assumptions[DISPERSION].value if DISPERSION in assumptions else 1.0,
+            evaluation_fraction=request.evaluation_fraction,
+            final_s=request.final_evaluation_s or 0.0,
+        )
+
+    def rate(self, near: bool) -> Estimate:
+        return self.near if near else self.far
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A figure as it was said, or as it is assumed."""
+
+    assumptions: Assumptions
+
+    def or_assumed(self, value: float | None, name: str) -> Estimate:
+        return self.assumptions[name].estimate if value is None else _sure(value)
+
+    def if_known(self, value: float | None, name: str) -> Estimate | None:
+        return self.or_assumed(value, name) if value is not None or name in self.assumptions else None
+
+    def rate(self, value: GbPerSecond | None, name: str) -> Estimate:
+        """Without an assumption at hand, as fast as light."""
+        return self.if_known(value, name) or _sure(1 / LEAST_S)
+
+    def odds_log_sd(self, name: str) -> float:
+        """Log sd of (1 − a)/a, to which the wait is in proportion, where a lies in the assumption's range."""
+        known = self.assumptions.get(name)
+        if known is None or known.low is None or known.high is None or not 0 < known.low < known.high < 1:
+            return 0.0
+        return log((1 - known.low) / known.low * known.high / (1 - known.high)) / (2 * Z80)
+
+
+def _sure(value: float) -> Estimate:
+    return Estimate(value=max(value, LEAST_S), basis="quoted")
+
+
+def _preparation(kind: str, request: JobFilters, assumptions: Assumptions) -> Estimate:
+    """Stated, or as assumed for this kind of machine: a practised person takes the lower end, a first time the upper."""
+    if request.prepare_s is not None:
+        return _sure(request.prepare_s)
+    name = {"ready": "preparation_ready_s", "bare": "preparation_bare_s"}.get(kind, "preparation_s")
+    assumed = assumptions.get(name, assumptions["preparation_s"])
+    end = {"practised": assumed.low, "first-time": assumed.high}.get(request.skill or "")
+    return assumed.estimate if end is None else Estimate(value=end, basis="assumed")
