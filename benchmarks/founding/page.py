@@ -56,8 +56,9 @@ ASSUMED = """\
 - **The number of cards.** The price row of the GTX 1080 Ti, 70 EUR a month, names no number of cards. That it is
   one is an assumption; that three cost three times as much is another; that a VDS costs the same as a physical
   server is a third.
-- **The hosts** are as the article has them: 4 cores, taken as 4 vCPUs, for one card and for three alike; a VDS is
-  one card of a host of eight, of the same size, so that its figures are those of the physical server with one card.
+- **The hosts** are as the article has them: 4 cores, taken as 4 vCPUs, for one card and for three alike. A VDS is one
+  card of a host of eight, of the same size: others use that host too, which leaves it less of its CPUs.
+- **Preparation** is as `gpuwise rank` assumes it: shorter where frameworks are installed already, and billed.
 - **Each price holds at its own date** and is not aged to one common day. None of them is of 2021, the year of the
   article; the rent is five years younger. So the verdicts on cost are about these prices; those on speed do not
   depend on them.
@@ -209,17 +210,19 @@ def _break_even() -> Iterator[str]:
 def _colab() -> Iterator[str]:
     free = answers.candidates(CASES[0])[COLAB_FREE]
     yield _prose(
-        f"The free T4 is in the market `{free.offer.market}`: {free.marks[0]}. It costs nothing and promises "
-        "nothing, so that it is in none of the ratios above. Neither kind of Colab has SSH or containers, and a "
-        "session ends after 6 to 10 hours. A training that takes longer has to write checkpoints and to be started "
-        "again."
+        f"The free T4 is in the market `{free.offer.market}`: {free.marks[0]}. It costs nothing and promises nothing, "
+        "so that it is in none of the ratios above. It has neither SSH nor containers, and a session dies every 6 to "
+        "10 hours. A training that takes longer is started again from a checkpoint, which the times hold for sessions "
+        "of 6 hours:"
     )
     yield ""
-    yield from _table(("job", "time on Colab's T4, h"), ((c.name, _figure(_hours(c, COLAB_FREE))) for c in CASES))
+    rows = ((c.name, *(_figure(_hours(c, offer)) for offer in (COLAB_FREE, COLAB))) for c in CASES)
+    yield from _table(("job", "free, h", "paid, h"), rows)
     yield ""
     yield _prose(
-        "The paid T4 is billed by use and is in the ratios. Its units are sold by the hundred for 9.99 USD, and "
-        "users report how many an hour takes: a single training costs less than what has to be bought."
+        "The paid T4 is billed by use and is in the ratios. Its units are sold by the hundred for 9.99 USD, and users "
+        "report how many an hour takes: a single training costs less than what has to be bought. That units are used "
+        "up by the second is an assumption."
     )
 
 

@@ -139,7 +139,11 @@ def _use(case: Case) -> Iterator[Finding]:
         rent, once = answers.bill(case, ONE), answers.bill(case, cloud)
         yield _ratio(rent, once, case, (ONE, cloud), "use", what, MORE, principal=cloud == T4)
     for cloud in (T4, COLAB):
-        yield from (_cheaper(case, ONE, cloud, h, "use", MORE, principal=h in LONG and cloud == T4) for h in HOURS)
+        yield from (_cheaper(case, ONE, cloud, h, "use", MORE, principal=(cloud, h) in _MAIN) for h in HOURS)
+
+
+_MAIN = ((T4, 400), (T4, 730), (COLAB, 400))
+"""Clouds and busy hours that stand for long use."""
 
 
 def _feed(case: Case) -> Iterator[Finding]:

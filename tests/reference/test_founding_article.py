@@ -11,7 +11,7 @@ from importlib import resources
 
 import pytest
 from benchmarks.founding import answers, report, tables
-from benchmarks.founding.answers import CASES, COLAB_FREE, DAY, K80, ONE, T4, THREE, V100, VDS, Case
+from benchmarks.founding.answers import CASES, COLAB, COLAB_FREE, DAY, K80, ONE, T4, THREE, V100, VDS, Case
 from benchmarks.founding.claims import CLAIMS, SLOWER, Verdict
 from benchmarks.founding.page import page
 from benchmarks.founding.report import Finding
@@ -51,7 +51,7 @@ def measured(network: str, card: str, batch: int) -> float:
         ("t4", "Speed of T4 over GTX 1080 Ti", [NO, NO, YES, OPEN]),
         ("t4", "Speed of V100 over T4", [YES, YES, YES, YES]),
         ("tenfold", "Cost on V100 over GTX 1080 Ti, 200 h a month", [NO, NO, NO, NO]),
-        ("tenfold", "Cost on V100 over GTX 1080 Ti, 400 h a month", [YES, YES, YES, OPEN]),
+        ("tenfold", "Cost on V100 over GTX 1080 Ti, 400 h a month", [YES, YES, OPEN, OPEN]),
         ("tenfold", "Cost on V100 over GTX 1080 Ti, 730 h a month", [NO, NO, OPEN, OPEN]),
         ("tenfold", "Speed of V100 over GTX 1080 Ti", [NO, OPEN, OPEN, OPEN]),
         ("tenfold", "Speed of T4 over GTX 1080 Ti", [NO, NO, NO, NO]),
@@ -63,7 +63,7 @@ def measured(network: str, card: str, batch: int) -> float:
         ("use", "Cost on T4 over GTX 1080 Ti, 200 h a month", [YES, YES, YES, YES]),
         ("use", "Cost on T4 over GTX 1080 Ti, 730 h a month", [YES, YES, YES, YES]),
         ("use", "Cost on Colab's paid T4 over GTX 1080 Ti, 200 h a month", [NO, NO, NO, NO]),
-        ("use", "Cost on Colab's paid T4 over GTX 1080 Ti, 400 h a month", [YES, YES, OPEN, OPEN]),
+        ("use", "Cost on Colab's paid T4 over GTX 1080 Ti, 400 h a month", [YES, YES, NO, OPEN]),
         ("use", "Cost on Colab's paid T4 over GTX 1080 Ti, 730 h a month", [YES, YES, YES, YES]),
         ("feed", "GTX 1080 Ti, 4 vCPUs, scans, slow loader", [YES, OPEN, YES, OPEN]),
         ("feed", "three GTX 1080 Ti, 4 vCPUs, scans, slow loader", [YES, YES, YES, YES]),
@@ -169,11 +169,20 @@ def test_a_host_that_caps_the_feed_is_named_where_it_does() -> None:
     assert all(row["vcpus"] for row in OFFERS)
 
 
-def test_a_vds_of_the_same_size_and_price_is_what_the_physical_server_is() -> None:
+def test_a_session_of_free_colab_ends_before_a_long_training_does() -> None:
+    """6 h a session: the heavy job in fp32 takes longer and is started again, the light one is not."""
+    for case, starts_again in ((CASES[0], False), (CASES[1], True)):
+        free, paid = (answers.candidates(case)[offer].time_s for offer in (COLAB_FREE, COLAB))
+        assert (free.value > paid.value) == starts_again  # type: ignore[union-attr]
+
+
+def test_a_vds_of_the_same_size_is_the_physical_server_but_for_its_shared_cpus() -> None:
     for case in CASES:
-        one, vds = answers.candidates(case, 400)[ONE], answers.candidates(case, 400)[VDS]
-        assert vds.prediction.throughput_per_s == one.prediction.throughput_per_s
-        assert vds.cost_share_usd.value == pytest.approx(one.cost_share_usd.value)  # type: ignore[union-attr]
+        one, vds = (answers.candidates(case)[offer].prediction.throughput_per_s for offer in (ONE, VDS))
+        assert vds.value == pytest.approx(one.value), "copies hold no host back"
+        slow = Case(case.job, case.precision, "slow loader")
+        assert answers.rate(slow, VDS).value < answers.rate(slow, ONE).value
+    assert {row["host_gpus"]: row["host_shared"] for row in OFFERS} == {"": "", "1": "no", "3": "no", "8": "yes"}
 
 
 @pytest.mark.parametrize(("server", "cloud", "names"), [(ONE, T4, ("gcp",)), (ONE, K80, ("aws",))])
