@@ -63,9 +63,9 @@ TEXT = (
 NUMBERS = (
     "accelerators", "nodes", "memory_gib", "vcpus", "host_memory_gib", "price_native", "price_usd_per_hour", "term_h",
     "upfront_usd", "billing_step_s", "billing_minimum_s", "preparation_s", "licence_usd_per_month", "vat_fraction",
-    "running_usd_per_hour", "price_log_sd", "fee_usd", "monthly_cap_h", "host_gpus", "disk_included_gb", "storage_usd_per_gb_month",
-    "egress_usd_per_gb", "address_usd_per_hour", "session_limit_s", "longest_h", "losses_per_hour", "wait_s",
-    "reliability_fraction",
+    "running_usd_per_hour", "price_log_sd", "fee_usd", "monthly_cap_h", "host_gpus", "disk_included_gb",
+    "storage_usd_per_gb_month", "egress_usd_per_gb", "address_usd_per_hour", "session_limit_s", "longest_h",
+    "losses_per_hour", "wait_s", "reliability_fraction",
 )  # fmt: skip
 DATES = ("observed", "withdrawn")
 _PLAIN = (

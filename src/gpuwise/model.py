@@ -240,7 +240,7 @@ class Measurement:
 class Prediction:
     """Throughput of one workload on one platform, with why we think so.
 
-    throughput_per_s: samples of all accelerators together. method: measured, ratio or roofline.
+    throughput_per_s: samples of all accelerators together. method: measured, ratio, roofline, or stated by the person.
     evidence: the rows it stands on, in words; advice: what to measure next to narrow it.
     """
 
@@ -248,7 +248,7 @@ class Prediction:
     platform: str
     accelerators: int
     throughput_per_s: Estimate
-    method: Literal["measured", "ratio", "roofline"]
+    method: Literal["measured", "ratio", "roofline", "stated"]
     evidence: tuple[Message, ...]
     advice: Message
     memory: MemoryFit | None = None
@@ -302,7 +302,8 @@ class Candidate:
     """One offer for one workload, priced. None has its reason under the same name in `reasons`.
 
     price_usd_per_hour: what the bill is made of: the offer's price after tax and agreements, None if unknown.
-    time_s: preparation + run + interruptions. wait_s: until the machine starts. cost_usd: billed for this job alone.
+    time_s: until the job is done, waiting where it is known included. wait_s: of it, until a machine is there, at first
+    and after each loss; not billed. accelerator_h: device hours that are held. cost_usd: billed for this job alone.
     usd_per_million_samples, usd_per_1000_steps: what its work costs there, where nobody said how long the job is
     (`Workload.undecided`) and there are no totals.
     cost_share_usd: the job's share when the machine is busy for the hours per month given.
@@ -317,6 +318,7 @@ class Candidate:
     price_usd_per_hour: UsdPerHour | None = None
     time_s: Estimate | None
     wait_s: Estimate | None
+    accelerator_h: Estimate | None = None
     cost_usd: Estimate | None
     cost_share_usd: Estimate | None
     break_even_hours_per_month: Estimate | None

@@ -154,10 +154,10 @@ class Offer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFact:
     """One dated fact about a provider's platform. value: a word of a closed list, a number in the unit that the name
-    ends with, or free text (see `docs/reference/files.md`)."""
+    ends with (as text), or free text (see `docs/reference/files.md`)."""
 
     name: str
-    value: str | float
+    value: str
     observed: date | None
     source: str
     note: str = ""
@@ -173,12 +173,12 @@ class Provider:
     def text(self, name: str) -> str | None:
         """The value of a fact in words, None if nobody states it."""
         fact = self.facts.get(name)
-        return None if fact is None else str(fact.value)
+        return None if fact is None else fact.value
 
     def number(self, name: str) -> float | None:
         """The value of a fact in figures, None if nobody states it."""
         fact = self.facts.get(name)
-        return fact.value if fact is not None and isinstance(fact.value, int | float) else None
+        return None if fact is None else float(fact.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

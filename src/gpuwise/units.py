@@ -79,11 +79,11 @@ SUFFIXES: Mapping[str, str] = {
 
 COUNTS = frozenset({
     "accelerators", "accumulation", "admits", "allowed", "at", "at_end", "batch", "batch_per_accelerator", "classes",
-    "correct", "count", "depthwise_gmacs", "epochs", "failed_runs", "funnel", "gmacs", "host", "host_gpus", "image_size", "index",
-    "input_size", "jobs", "launches", "learning_rate", "limit", "loss", "micro_batches", "nodes", "number",
-    "operations", "p_cheapest", "patience", "per_node", "period", "prefetch", "processes", "pue", "rank", "recompiles",
-    "samples", "schema", "seed", "sessions", "shown_every", "steps", "syncs", "threads", "tokens", "total_candidates",
-    "total_offers", "validated", "validation_every", "validation_samples", "vcpus", "warm_up", "workers",
+    "correct", "count", "depthwise_gmacs", "epochs", "failed_runs", "funnel", "gmacs", "host", "host_gpus",
+    "image_size", "index", "input_size", "jobs", "launches", "learning_rate", "limit", "loss", "micro_batches", "nodes",
+    "number", "operations", "p_cheapest", "patience", "per_node", "period", "prefetch", "processes", "pue", "rank",
+    "recompiles", "samples", "schema", "seed", "sessions", "shown_every", "steps", "syncs", "threads", "tokens",
+    "total_candidates", "total_offers", "validated", "validation_every", "validation_samples", "vcpus", "warm_up", "workers",
 })  # fmt: skip
 """Number fields that are plain counts (input_size, image_size: pixels; gmacs, depthwise_gmacs: 10^9
 multiply-accumulates; host, allowed, at_end: CPUs) or have no dimension (loss, learning_rate)."""

@@ -12,7 +12,7 @@ from tests.predict.scenes import JOB
 
 from gpuwise.estimate import Estimate
 from gpuwise.model import Assumption
-from gpuwise.predict.feed import LOAD, VCPU, WHICH_LIMITS, Feeds, joined, storage_per_s, under
+from gpuwise.predict.feed import LOAD, SHARED_HOST, VCPU, WHICH_LIMITS, Feeds, joined, storage_per_s, under
 
 RATES = st.floats(1.0, 1e5)
 SDS = st.floats(0.0, 1.0)
@@ -84,8 +84,14 @@ def test_texts_have_nothing_to_load_that_is_known() -> None:
 
 def test_others_on_a_shared_host_take_their_part() -> None:
     job = replace(JOB, decode_s=0.030)
-    half = Feeds.of(job, np.array([8.0]), ASSUMED, taken_fraction=0.5)
-    assert half.fed(0).value == pytest.approx(133.3, abs=0.1)  # type: ignore[union-attr]
+    less = Assumption(name=SHARED_HOST, value=0.5, low=0.4, high=0.625, unit="1", source="test")
+    fed = Feeds.of(job, np.array([8.0, 8.0]), ASSUMED | {SHARED_HOST: less}, np.array([True, False]))
+    assert fed.fed(0).value == pytest.approx(133.3, abs=0.1)  # type: ignore[union-attr]
+    assert fed.fed(1).value == pytest.approx(266.7, abs=0.1)  # type: ignore[union-attr]
+    assert fed.fed(0).log_sd > fed.fed(1).log_sd  # type: ignore[union-attr]
+    rates, sds = fed.rates(np.array([900.0, 900.0]), np.array([0.1, 0.1]))
+    assert rates[0] == pytest.approx(fed.rate(0, gpu(900)).value)
+    assert sds[0] > sds[1]
 
 
 def test_two_equal_parts_lose_a_little() -> None:

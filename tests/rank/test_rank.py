@@ -38,8 +38,10 @@ def test_a_series_of_jobs_prepares_once_and_is_billed_as_one_stay():
 
 def test_a_spot_run_is_longer_by_its_expected_interruptions():
     spot = one(offer(gpu="h100", market="spot"))
-    expected = RUN_S * (1 + 30 / 1800 + 0.4 * (900 + 600) / 3600)
-    assert spot.time_s.value == pytest.approx(1800 + expected)
+    every_s = (2 * 30 * 3600 / 0.4) ** 0.5  # Young's interval
+    expected = RUN_S * (1 + 30 / every_s + 0.4 * (every_s / 2 + 600) / 3600)
+    assert spot.time_s.value == pytest.approx(1800 + expected, rel=0.02)
+    assert spot.wait_s is None
     assert "spot_losses_per_hour" in dict(spot.time_s.spread)
     assert [x.kind for x in spot.cost.lines][:3] == ["preparation", "compute", "interruption"]
 

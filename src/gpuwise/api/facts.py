@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuwise.api.world import as_offered, currency, filter_context, rate_notes, read_offers, unknown
+from gpuwise.api.world import as_offered, filter_context, rate_notes, read_offers, shown_in, unknown
 from gpuwise.catalogue import Catalogue, as_date, as_days
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.integrity import Finding, check, check_hashes
@@ -234,5 +234,5 @@ def _refresh(request: DataRequest, today: date) -> Refreshed:
 
 
 def _common(request: DataRequest, as_of: date, warnings: Sequence[Message] = ()) -> dict[str, Any]:
-    fx = currency(request.currency, as_of)
+    fx = shown_in(request, as_of)
     return {"request": request, "as_of": as_of, "fx": fx, "warnings": (*warnings, *rate_notes(fx, as_of))}

@@ -12,9 +12,11 @@ from typing import Any
 
 from gpuwise.api.several import several_of
 from gpuwise.api.situations import situations
+from gpuwise.api.stated import stated, stated_workload
 from gpuwise.api.world import World, as_offered, own_runs, platforms, unknown, workload_of, workloads_of_runs
 from gpuwise.errors import InvalidInput, MeasurementFailed, Message, MissingEvidence
 from gpuwise.model import BenchmarkResult, Candidate, Exclusion, Fx, Platform, Prediction, Ranking, Refusal, Workload
+from gpuwise.offer import Provider
 from gpuwise.predict import needed
 from gpuwise.predict.cells import canonical
 from gpuwise.predict.memory import Need, as_run, largest_batch, need, only_fitting, smallest
@@ -51,6 +53,7 @@ class Explained:
     ranking: where a GPU was asked about, the cheapest offers with it. instead: the cheapest offer with enough memory,
     where that is in doubt. largest_batch: by platform, the largest batch per device that fits. several: 1, 2, 4, 8 and
     as many as asked of the GPU. nearest: the measured rows that are nearest to the one platform asked about.
+    provider: what is known of the platform of the offer.
     """
 
     request: ExplainRequest
@@ -66,6 +69,7 @@ class Explained:
     largest_batch: Mapping[str, int] = field(default_factory=dict)
     several: tuple[Several, ...] = ()
     nearest: tuple[BenchmarkResult, ...] = ()
+    provider: Provider | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +84,13 @@ class Described:
 
 def rank(request: RankRequest, *, today: date) -> Ranked:
     """Where should these jobs run? InvalidInput for what cannot be read; an empty ranking is an answer."""
-    named = [workload_of(name, request) for name in request.workloads]
-    workloads = named or workloads_of_runs(request)
+    workloads = [stated_workload()] if request.takes else _workloads(request)
     _refuse_repeated([workload.name for workload in workloads])
     _refuse_totals(request, workloads)
     world = World.of(request, workloads, today)
+    if request.takes:
+        asked = platforms(request.takes.gpu, "--takes")
+        world = replace(world, context=replace(world.context, predict=stated(request.takes, asked)))
     ranking = rank_offers(world.offers, workloads, as_offered(request, world.offers), world.context)
     known = package.sources()
     used = sorted({c.offer.source.ref for c in (*ranking.candidates, *ranking.frontier, *ranking.own)})
@@ -96,7 +102,9 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
         ranking=ranking,
         fx=world.fx,
         rejects=world.offers.rejects,
-        tested=situations(
+        tested=()
+        if request.takes
+        else situations(
             ranking,
             own_runs(request),
             package.model().posterior.cards,
@@ -104,6 +112,11 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
             [workload.name for workload in workloads if _on_many_cards(workload)],
         ),
     )
+
+
+def _workloads(request: RankRequest) -> list[Workload]:
+    """Those that are named, else those that the runs measured."""
+    return [workload_of(name, request) for name in request.workloads] or workloads_of_runs(request)
 
 
 MANY_CARDS = 6
@@ -221,6 +234,7 @@ def _explained(
         instead=_surely_fitting(request, world, workload, answers),
         largest_batch={a.platform: _largest(workload, a) for a in answers},
         nearest=_nearest(workload, answers),
+        provider=package.providers().get(candidate.offer.provider) if candidate else None,
     )
 
 

@@ -51,7 +51,7 @@ class World:
         context, remarks = filter_context(request, offers, today)
         measurements = own_runs(request)
         quotas = own().quotas(Path(request.quota), facts, _nameable(request, offers)) if request.quota else ()
-        fx = currency(request.currency, context.as_of)
+        fx = shown_in(request, context.as_of)
         return World(
             offers=offers,
             context=replace(context, predict=_predictor(workloads, measurements), quotas=quotas),
@@ -227,6 +227,13 @@ def currency(code: str, as_of: date | None = None) -> Fx | None:
     return rate_on(rates[code], as_of)
 
 
+def shown_in(request: OfferFilters, as_of: date) -> Fx | None:
+    """The rate of the currency that a request wants to see: the person's own, else a dated one; None for USD."""
+    if request.usd_per_unit is not None:
+        return Fx(code=request.currency, usd_per_unit=request.usd_per_unit, observed=as_of, source="--rate")
+    return currency(request.currency, as_of)
+
+
 def rate_on(rates: Sequence[Fx], as_of: date | None) -> Fx:
     """The newest of the rates up to the day, else the first after it. rates: the oldest first."""
     known = [rate for rate in rates if as_of is None or rate.observed <= as_of]
@@ -241,19 +248,21 @@ def rate_notes(fx: Fx | None, as_of: date) -> tuple[Message, ...]:
     return (Message("no rate of {code} up to {as_of} is known: the one of {day} is used", **values),)
 
 
-def platforms(text: str) -> list[Platform]:
-    """The platforms that `--on` names: one a variant; with "+" between them, one machine that has them all."""
+def platforms(text: str, option: str = "--on") -> list[Platform]:
+    """The platforms that an option names: one a variant; with "+" between them, one machine that has them all."""
     if _AND.search(text):
         return [_mixed([platforms(part) for part in _AND.split(text)], text)]
     index = Index(package.accelerators().values())
     picked = resolve_request(index, text)
     if not picked.ids:
         raise InvalidInput(
-            Message("--on {text}: this names no GPU.", text=text), Message("Write a GPU, such as A100-80GB:2.")
+            Message("{option} {text}: this names no GPU.", option=option, text=text),
+            Message("Write a GPU, such as A100-80GB:2."),
         )
     if picked.count is not None and picked.count.low != picked.count.high:
         raise InvalidInput(
-            Message("--on {text}: a prediction is for one number of GPUs.", text=text), Message("Write A100-80GB:2.")
+            Message("{option} {text}: a prediction is for one number of GPUs.", option=option, text=text),
+            Message("Write A100-80GB:2."),
         )
     count = 1 if picked.count is None or picked.count.low is None else int(picked.count.low)
     return [Platform(variants=(package.accelerators()[name],), per_node=count) for name in picked.ids]

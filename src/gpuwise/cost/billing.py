@@ -40,11 +40,11 @@ ROUNDING = 1e-9
 class Terms:
     """How n offers are billed; every array has shape (n,).
 
-    price_usd_per_hour: of the whole offer, net of VAT, discounts applied. step_s, minimum_s: billing rule; calendar: the
-    steps are those of the clock. start_s: seconds after a full step at which a session begins, NaN if unknown.
-    committed: the step is a commitment (month or term), owed in full. share_usd_per_hour: price of an hour when the
-    machine is busy for the hours a month asked about, NaN without that figure. licence_usd_per_month: on top, per month
-    begun. fee_usd: at each start. cap_h: hours of a month that are charged at most. covered_usd_per_hour: of each hour's
+    price_usd_per_hour: of the whole offer, net of VAT, discounts applied. step_s, minimum_s: billing rule; calendar:
+    the steps are those of the clock. start_s: time of day at which a session begins, NaN if unknown. committed: the
+    step is a commitment (month or term), owed in full. share_usd_per_hour: price of an hour when the machine is busy
+    for the hours a month asked about, NaN without that figure. licence_usd_per_month: on top, per month begun.
+    fee_usd: at each start. cap_h: hours of a month that are charged at most. covered_usd_per_hour: of each hour's
     price, what a spend commitment pays. beside_usd_per_hour: what falls due beside the machine while it is held, and
     once_usd whatever the time. vat_fraction: on top of all. billable: False for owned machines, which send no bill for
     one job.
@@ -96,9 +96,8 @@ def terms(
     span = np.where(reserved, term_s, np.where(dedicated, np.fmax(term_s, MONTH_S), np.nan))
     step = np.where(np.isnan(offers.billing_step_s), step_unknown_s, offers.billing_step_s)
     committed = dedicated | reserved
-    running = np.nan_to_num(offers.running_usd_per_hour)
     licence = np.nan_to_num(offers.licence_usd_per_month) * np.nan_to_num(offers.nodes, nan=1.0)
-    busy = np.nan if hours_per_month is None else HOURS_PER_MONTH / hours_per_month
+    share = _share_usd_per_hour(offers, price_usd_per_hour, licence, hours_per_month)
     return Terms(
         price_usd_per_hour=price_usd_per_hour,
         step_s=np.where(committed, span, step),
@@ -106,9 +105,7 @@ def terms(
         calendar=offers.billing_clock.isin(("calendar",)) & ~committed,
         start_s=np.full(len(offers), np.nan if start_s is None else start_s),
         committed=committed,
-        share_usd_per_hour=np.where(
-            committed | owned, (price_usd_per_hour - running + licence / HOURS_PER_MONTH) * busy + running, np.nan
-        ),
+        share_usd_per_hour=np.where(committed | owned, share, np.nan),
         licence_usd_per_month=licence,
         prepaid_h=prepaid_h,
         fee_usd=np.nan_to_num(offers.fee_usd),
@@ -119,6 +116,13 @@ def terms(
         vat_fraction=none if vat_fraction is None else vat_fraction,
         billable=~owned,
     )
+
+
+def _share_usd_per_hour(offers: Catalogue, price: Floats, licence: Floats, hours_per_month: float | None) -> Floats:
+    """Price of a busy hour where a month has so many; NaN without that figure."""
+    running = np.nan_to_num(offers.running_usd_per_hour)
+    busy = np.nan if hours_per_month is None else HOURS_PER_MONTH / hours_per_month
+    return np.asarray((price - running + licence / HOURS_PER_MONTH) * busy + running)
 
 
 def billed_s(terms: Terms, used_s: Floats, sessions: Floats | float = 1.0) -> Floats:
@@ -265,7 +269,7 @@ def tax_factor(offers: Catalogue, mode: str, vat_fraction: Fraction | None) -> F
 
 
 def added_vat(offers: Catalogue, mode: str, vat_fraction: Fraction | None) -> Floats:
-    """VAT on top of each net price, as a fraction; 0 where the person reclaims it or nobody says what the price holds."""
+    """VAT on top of each net price, a fraction; 0 where the person reclaims it or nobody says what the price holds."""
     known = offers.tax.isin(("net",)) | (offers.tax.isin(("gross",)) & ~np.isnan(offers.vat_fraction))
     return np.where(known & (mode == "gross"), vat_fraction or 0.0, 0.0)
 

@@ -23,6 +23,7 @@ from gpuwise.model import Accelerator, Assumptions, Candidate, Ranking, Refusal,
 from gpuwise.rank import architecture
 from gpuwise.rank.architecture import HostFact
 from gpuwise.rank.conditions import Surroundings
+from gpuwise.rank.marks import held_rules
 from gpuwise.rank.pricing import Predict, Priced, Pricing, Rows, price
 from gpuwise.rank.rules import Floats, GpuFilter, Mask, Quota, Rule, offer_rules, usual_prices
 from gpuwise.rank.settled import SORT_KEYS, Settled, settle
@@ -65,7 +66,7 @@ def rank(offers: Catalogue, workloads: Sequence[Workload], request: RankRequest,
     first = sieve(offers, _offer_rules(offers, hourly, request, context))
     left = offers.take(first.alive)
     judged = [_judge(left, hourly[first.alive], workload, request, context) for workload in workloads]
-    settled = [settle(priced, late.alive, offers, request.sort) for priced, late in judged]
+    settled = [settle(priced, late.alive, offers, request) for priced, late in judged]
     sieves = [first, *(late for _, late in judged)]
     dates = left.observed[left.observed != NO_DATE]
 
@@ -116,7 +117,15 @@ def _judge(
 SURE = 0.9
 """A deadline that is met less surely than this deserves a word (the upper end of the 80 % interval is at 0.9)."""
 
-PRICE_RULES = ("minimum_bid", "incomplete_price", "suspect_price", "unknown_price", "implausible_price")
+PRICE_RULES = (
+    "minimum_bid",
+    "incomplete_price",
+    "suspect_price",
+    "unknown_price",
+    "implausible_price",
+    "outlier_price",
+    "unreliable",
+)
 AGE_RULES = ("stale_price", "superseded")
 
 
@@ -160,6 +169,7 @@ def _outcome_rules(priced: Priced, request: RankRequest) -> list[Rule]:
         return outcome.reason
 
     rules = [Rule(name=name, fails=fails, reason=refusal) for name, fails in priced.refused().items()]
+    rules += held_rules(priced)
     if (limit_s := request.deadline_s) is not None:
         hours = priced.time_s / SECONDS_PER_HOUR
         rules.append(

@@ -1,4 +1,4 @@
-"""What is billed beside the machine: disk, public address, data that moves, a machine without a GPU, standing stopped."""
+"""What is billed beside the machine: disk, address, data that moves, a machine without a GPU, standing stopped."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def beside(
     kept = np.where(conditions.stopped_disk, stopped_h, 0.0) + on + timing.cpu_s / SECONDS_PER_HOUR
     return Things(
         things=(
-            hourly("disk", "GB-month", disk / HOURS_PER_MONTH, conditions.disk_usd_per_gb_month, listed(conditions.disk)),
+            hourly("disk", "GB-month", disk / HOURS_PER_MONTH, conditions.disk_usd_per_gb_month,
+                   listed(conditions.disk)),
             hourly("public address", "h", nodes, conditions.address_usd_per_hour, listed(conditions.address)),
             once("preparation without GPU", "h", timing.cpu_s / SECONDS_PER_HOUR, conditions.cpu_usd_per_hour,
                  lambda row: around.cpu_source(offers.provider[row], offers.region[row])),
@@ -163,4 +164,3 @@ def _left(offers: Catalogue, around: Surroundings, place: str, gigabytes: float)
 
     paid = np.where(near, 0.0, np.where(same, usd("between regions"), usd("egress")))
     return paid, np.isnan(paid)
-

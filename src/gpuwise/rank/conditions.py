@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ class Surroundings:
 
     def completed(self, offers: Catalogue) -> Catalogue:
         """The offers with the billing rules of their providers where the price list says nothing."""
-        filled = {name: _first(getattr(offers, name), self.number(offers, name)) for name in _FILLED}
+        filled: dict[str, Any] = {name: _first(getattr(offers, name), self.number(offers, name)) for name in _FILLED}
         calendar = self.says(offers, "billing_clock", "calendar") & (offers.billing_clock.codes < 0)
         values = (*offers.billing_clock.values, "calendar")
         clock = Coded(np.where(calendar, len(values) - 1, offers.billing_clock.codes).astype(np.int32), values)

@@ -104,7 +104,7 @@ def _sure(value: float) -> Estimate:
 
 
 def _preparation(kind: str, request: JobFilters, assumptions: Assumptions) -> Estimate:
-    """Stated, or as assumed for this kind of machine: a practised person takes the lower end, a first time the upper."""
+    """Stated, or as assumed for this kind of machine: at the lower end by practice, at the upper the first time."""
     if request.prepare_s is not None:
         return _sure(request.prepare_s)
     name = {"ready": "preparation_ready_s", "bare": "preparation_bare_s"}.get(kind, "preparation_s")

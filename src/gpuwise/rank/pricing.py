@@ -277,7 +277,8 @@ def _times(
 ) -> Times:
     platforms, platform = platforms_of(offers, given.accelerators)
     outcomes = given.predict(workload, platforms)
-    host_sd = given.assumptions[OTHER_HOST].value
+    said = all(isinstance(o, Refusal) or o.method == "stated" for o in outcomes)
+    host_sd = 0.0 if said else given.assumptions[OTHER_HOST].value
     whole, work = not workload.undecided, _work(workload, platforms)
     feeds = Feeds.of(workload, offers.vcpus * offers.nodes, given.assumptions, shared=conditions.shared)
     speed, speed_sd = _speed(outcomes)

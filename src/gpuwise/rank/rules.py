@@ -27,6 +27,11 @@ FRESH_DAYS = 7
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 """An odd multiplier that spreads bits (2⁶⁴ over the golden ratio; Knuth, TAOCP vol. 3, §6.4)."""
 
+ODD_FRACTION = 0.4
+"""A quote under this share of the median that the same marketplace asks for the same GPUs on that day is an outlier."""
+ENOUGH_QUOTES = 4
+"""So many quotes at least make a median to compare with."""
+
 IMPLAUSIBLE_FRACTION = 0.05
 """A price under this share of the usual price of the same accelerator is taken for an error (bid floor, wrong unit)."""
 
@@ -86,6 +91,7 @@ def offer_rules(
     return [
         *_age_rules(offers, request, as_of),
         *_price_rules(offers, price_usd_per_hour, usual_usd_per_hour, getattr(request, "sort", "") == "time"),
+        *_market_rules(offers, price_usd_per_hour, request.min_reliability_fraction),
         *_state_rules(offers, request, as_of),
         *_gpu_rules(offers, gpu, memory_gib),
         *_text_rules(offers, request),
@@ -191,6 +197,50 @@ def _price_rules(offers: Catalogue, price: Floats, usual: Mapping[str, float], b
             ),
         ),
     ]
+
+
+def _market_rules(offers: Catalogue, price: Floats, least_fraction: float) -> list[Rule]:
+    """What of a marketplace is no fair offer: a host that fails too often, a quote far below all others (UC-068)."""
+    reliability, usual = offers.reliability_fraction, quoted_medians(offers, price)
+    vouched = offers.price_state.isin(("confirmed",))
+    return [
+        Rule(
+            name="unreliable",
+            fails=reliability < least_fraction,
+            reason=lambda row: Message(
+                "the marketplace calls it {percent:.0f} % reliable", percent=100 * reliability[row]
+            ),
+            distance=least_fraction - reliability,
+            change=lambda row: Message(
+                "--min-reliability {percent:.0f}%", percent=float(np.floor(100 * reliability[row]))
+            ),
+        ),
+        Rule(
+            name="outlier_price",
+            fails=(price < ODD_FRACTION * usual) & ~vouched,
+            reason=lambda row: Message(
+                "{price:.3g} USD an hour, where the median of the same marketplace is {usual:.3g}; if it is right, "
+                "give the row price_state = confirmed",
+                price=float(price[row]),
+                usual=float(usual[row]),
+            ),
+        ),
+    ]
+
+
+def quoted_medians(offers: Catalogue, price: Floats) -> Floats:
+    """Median price of the same marketplace, GPUs and day, NaN where there are few quotes; shape (n,)."""
+    quoted = np.flatnonzero(offers.market.isin(("community",)) & (price > 0))
+    found = np.full(len(offers), np.nan)
+    if not len(quoted):
+        return found
+    parts = (offers.provider.codes, offers.accelerator.codes, offers.accelerators * offers.nodes, offers.observed)
+    keys = np.stack([np.nan_to_num(np.asarray(part, float)[quoted], nan=-1.0) for part in parts])
+    _, group, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    for one in np.flatnonzero(count >= ENOUGH_QUOTES):
+        rows = quoted[group.ravel() == one]
+        found[rows] = np.median(price[rows])
+    return found
 
 
 def _state_rules(offers: Catalogue, request: OfferFilters, as_of: date) -> list[Rule]:

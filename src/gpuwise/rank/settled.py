@@ -12,7 +12,9 @@ from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate, difference
 from gpuwise.model import Candidate, Offer, Prediction, Quotes
 from gpuwise.rank.frontier import frontier, p_cheapest
+from gpuwise.rank.marks import held_marks
 from gpuwise.rank.pricing import Floats, Mask, Priced, Rows
+from gpuwise.request import RankRequest
 from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 OLD_PRICE_DAYS = 30
@@ -41,6 +43,7 @@ class Settled:
     """
 
     priced: Priced
+    request: RankRequest
     all_offers: Catalogue
     alive: Mask
     apart: Mask
@@ -89,18 +92,19 @@ class Settled:
         assert isinstance(prediction, Prediction)
         offer = self.priced.offers.offer(row)
         p, whole = float(self.p_cheapest[row]), self.priced.times.whole
-        reasons = {"wait_s": Message("no source states how long this offer makes you wait")}
+        reasons: dict[str, Message] = {}
         if np.isnan(p):
             reasons["p_cheapest"] = Message("the offer stands apart, has no cost to compare, or too many cost the same")
         if not whole:
-            return _by_the_million(self.priced, row, offer, prediction, reasons, bool(self.on_frontier[row]), p)
+            return _by_the_million(self, row, offer, prediction, reasons, p)
         return Candidate(
             offer=offer,
             workload=self.priced.workload.name,
             prediction=prediction,
             price_usd_per_hour=as_float(self.priced.hourly_usd[row]),
             time_s=self.priced.time(row),
-            wait_s=None,
+            wait_s=_or(self.priced.times.timing.wait(row), reasons, "wait_s", NO_WAIT),
+            accelerator_h=self.priced.used(row) * (offer.accelerators / SECONDS_PER_HOUR),
             cost_usd=_or(self.priced.cost(row), reasons, "cost_usd", _no_cost(offer)),
             cost_share_usd=_or(self.priced.share(row), reasons, "cost_share_usd", _no_share(offer)),
             break_even_hours_per_month=_or(*_break_even(self, row, reasons)),
@@ -108,22 +112,24 @@ class Settled:
             p_cheapest=None if np.isnan(p) else p,
             cost=self.priced.bill(row) if self.priced.terms.billable[row] else None,
             quotes=_quotes(self.all_offers, offer),
-            marks=tuple(_marks(self.priced, row, offer)),
+            marks=tuple(_marks(self.priced, row, offer, self.request)),
             reasons=reasons,
         )
 
 
+NO_WAIT = Message("no source states how long this offer makes you wait")
 DURATION_UNKNOWN = Message("duration unknown: nothing says how long the job is (--samples, --epochs)")
 
 
 def _by_the_million(
-    priced: Priced, row: int, offer: Offer, prediction: Prediction, reasons: dict[str, Message], star: bool, p: float
+    settled: Settled, row: int, offer: Offer, prediction: Prediction, reasons: dict[str, Message], p: float
 ) -> Candidate:
     """An offer for a job of unknown length: no totals, but what its work costs there (UC-050)."""
+    priced, request = settled.priced, settled.request
     million = priced.figure(row)
     steps = priced.workload.batch_per_accelerator * offer.accelerators * 1000
-    totals = ("time_s", "cost_usd", "cost_share_usd", "break_even_hours_per_month")
-    reasons = {**reasons, **dict.fromkeys(totals, DURATION_UNKNOWN)}
+    totals = ("time_s", "accelerator_h", "cost_usd", "cost_share_usd", "break_even_hours_per_month")
+    reasons = {**reasons, "wait_s": NO_WAIT, **dict.fromkeys(totals, DURATION_UNKNOWN)}
     if million is None:
         none = _no_share(offer) if offer.market == "owned" else _no_cost(offer)
         reasons |= dict.fromkeys(("usd_per_million_samples", "usd_per_1000_steps"), none)
@@ -134,21 +140,22 @@ def _by_the_million(
         price_usd_per_hour=as_float(priced.hourly_usd[row]),
         time_s=None,
         wait_s=None,
+        accelerator_h=None,
         cost_usd=None,
         cost_share_usd=None,
         break_even_hours_per_month=None,
-        on_frontier=star,
+        on_frontier=bool(settled.on_frontier[row]),
         p_cheapest=None if np.isnan(p) else p,
         cost=None,
         usd_per_million_samples=million,
         usd_per_1000_steps=None if million is None else million * (steps / 1e6),
         quotes=None,
-        marks=tuple(_marks(priced, row, offer)),
+        marks=tuple(_marks(priced, row, offer, request)),
         reasons=reasons,
     )
 
 
-def settle(priced: Priced, alive: Mask, all_offers: Catalogue, sort: str) -> Settled:
+def settle(priced: Priced, alive: Mask, all_offers: Catalogue, request: RankRequest) -> Settled:
     """Compare what is left. Free tiers and sold-out offers take no part in frontier and probability."""
     competes = _competes(priced, alive) & ~np.isnan(priced.figure_usd)
     figure = np.where(competes, priced.figure_usd, np.nan)
@@ -156,10 +163,11 @@ def settle(priced: Priced, alive: Mask, all_offers: Catalogue, sort: str) -> Set
     on_demand = np.where(priced.offers.market.isin(("on-demand",)), figure, np.nan)
     return Settled(
         priced=priced,
+        request=request,
         all_offers=all_offers,
         alive=alive,
         apart=~_competes(priced, alive),
-        key=_key(priced, alive, chances, sort),
+        key=_key(priced, alive, chances, request.sort),
         on_frontier=frontier(np.where(competes, priced.time_s, np.nan), figure),
         p_cheapest=chances,
         hourly=None if np.isnan(on_demand).all() else int(np.nanargmin(on_demand)),
@@ -245,7 +253,13 @@ def _break_even(
     return hours, reasons, name, Message("")
 
 
-def _marks(priced: Priced, row: int, offer: Offer) -> list[Message]:
+def _spot_assumed(priced: Priced, row: int, request: RankRequest) -> bool:
+    """Does nobody say how often this spot machine is lost, or how long one waits for it?"""
+    stated = request.losses_per_hour is not None or not np.isnan(priced.offers.losses_per_hour[row])
+    return bool(priced.times.timing.work.spot[row]) and not (stated and request.available_fraction is not None)
+
+
+def _marks(priced: Priced, row: int, offer: Offer, request: RankRequest) -> list[Message]:
     """Short remarks a reader must not miss, in a fixed order."""
     offers = priced.offers
     age = as_days(priced.as_of) - int(offers.observed[row])
@@ -268,11 +282,12 @@ def _marks(priced: Priced, row: int, offer: Offer) -> list[Message]:
             Message("VAT of unknown rate inside"),
         ),
         (bool(priced.rated[row]), Message("your rate")),
-        (offer.market == "spot", Message("spot losses as on AWS in 2022 and 2023: assumed")),
+        (_spot_assumed(priced, row, request), Message("spot losses and waits as on AWS in 2022 and 2023: assumed")),
         (assumed_step, Message("billing by the hour assumed")),
         (offer.host == "peer", Message("private host")),
     ]
-    return [*(mark for holds, mark in tests if holds), *_tight(priced, row), *_limited(priced, row, offer)]
+    found = (mark for holds, mark in tests if holds)
+    return [*found, *held_marks(priced, row, request), *_tight(priced, row), *_limited(priced, row, offer)]
 
 
 def _tight(priced: Priced, row: int) -> Iterator[Message]:

@@ -80,7 +80,7 @@ def _near(offers: Catalogue, place: str) -> Mask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Timing:
-    """n offers; seconds of shape (n,), NaN where there is no prediction, inf where a session is too short to start.
+    """n offers; seconds of shape (n,), NaN where there is no prediction or a session is too short to start.
 
     parts: kind of a line of the bill -> seconds that the machine is held for it; together used_s, in `sessions` starts.
     cpu_s: on a machine without a GPU. wait_s: until a machine is there, NaN if nobody says. time_s: until the job is
@@ -113,7 +113,9 @@ class Timing:
         elsewhere = self._before(row) if self.elsewhere[row] else []
         once = [*elsewhere, *([exact(self.stopped_s)] if self.stopped_s else [])]
         wait = self.wait(row)
-        return _sum([self.used(row, run), *(part * float(self.copies[row]) for part in once), *([wait] if wait else [])])
+        return _sum(
+            [self.used(row, run), *(part * float(self.copies[row]) for part in once), *([wait] if wait else [])]
+        )
 
     def wait(self, row: int) -> Estimate | None:
         """Until a machine is there, at first and after each loss; None if nobody says."""
@@ -193,12 +195,12 @@ def timing(
 
 
 def _starts(session_s: Floats, work: Work, before: Before, write_s: Seconds) -> Floats:
-    """How many sessions: each loses its preparation, and the time of the checkpoint at its end. inf: none fits."""
+    """How many sessions: each loses its preparation, and the time of the checkpoint at its end. NaN: none fits."""
     limited = ~np.isnan(session_s)
     usable = session_s - before.prepare_s - before.image_s - write_s
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = np.ceil((work.busy_s + before.data_s) / usable * (1 - 1e-9))
-    return np.where(limited, np.where(usable > 0, np.maximum(needed, 1.0), np.inf), 1.0)
+    return np.where(limited, np.where(usable > 0, np.maximum(needed, 1.0), np.nan), 1.0)
 
 
 def _spread(

@@ -30,7 +30,7 @@ class Work:
 
     parts: kind of a line -> seconds; together busy_s. losses: how many are expected. wait_s: for spot machines, NaN
     elsewhere and where availability is not known. power: d ln busy / d ln training time. spreads: error -> log sd of
-    busy_s; wait_sd: log sd of the wait.
+    busy_s; wait_sd: log sd of the wait. every_s: training between two checkpoints, inf for none.
     """
 
     spot: Mask
@@ -41,6 +41,8 @@ class Work:
     power: Floats
     spreads: Mapping[str, Floats]
     wait_sd: Floats
+    every_s: Floats
+    work_s: Floats
 
     @staticmethod
     def of(offers: Catalogue, over: Overheads, run_s: Floats, final_s: Floats) -> Work:
@@ -51,11 +53,14 @@ class Work:
         errors = {name: tries.log_sd(one, name, sd) for name, sd in over.sds.items()}
         errors[LOSSES] = errors[LOSSES] * np.isnan(offers.losses_per_hour)
         with np.errstate(divide="ignore", invalid="ignore"):
-            errors[AS_THEY_FALL] = np.nan_to_num(one.busy_sd_s / one.busy_s)
+            errors[AS_THEY_FALL] = _log_sd(one.busy_sd_s, one.busy_s)
+            outages = _log_sd(np.sqrt(np.maximum(one.finish_sd_s**2 - one.busy_sd_s**2, 0.0)), one.wait_s)
             trained = np.nan_to_num(1 - (final_s + last) / busy, nan=1.0)
         return Work(
             spot=tries.spot,
             busy_s=busy,
+            every_s=tries.every_s,
+            work_s=tries.work_s,
             parts={
                 "compute": run_s,
                 "evaluation": tries.work_s - run_s,
@@ -66,7 +71,7 @@ class Work:
             wait_s=np.where(tries.spot, one.wait_s, np.nan),
             power=np.where(tries.spot, tries.log_sd(one, "work", STRETCH) / STRETCH, trained),
             spreads={name: sd for name, sd in errors.items() if sd.any()},
-            wait_sd=np.where(tries.spot, over.wait_log_sd, 0.0),
+            wait_sd=np.where(tries.spot, np.hypot(over.wait_log_sd, outages), 0.0),
         )
 
 
@@ -119,3 +124,9 @@ class _Tries:
         high, low = (self.at(**{name: float(np.exp(sign * sd))}).busy_s for sign in (1, -1))
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.spot, np.nan_to_num(np.log(high / low) / 2), 0.0)
+
+
+def _log_sd(sd: Floats, mean: Floats) -> Floats:
+    """Log sd of the log-normal law of this mean and standard deviation: √ln(1 + cv²); 0 where there is neither."""
+    cv = np.nan_to_num(sd / mean, posinf=0.0)
+    return np.sqrt(np.log1p(cv**2))

@@ -20,6 +20,7 @@ from gpuwise.errors import Message
 from gpuwise.estimate import Estimate, Interval
 from gpuwise.locale import gettext, words
 from gpuwise.model import BenchmarkResult, Candidate, CostLine, Exclusion, Fx, Offer, Prediction, Ranking
+from gpuwise.offer import Provider
 from gpuwise.rank.several import Several
 from gpuwise.store.sheet import neutralise
 from gpuwise.view.page import Cell, Column, Table
@@ -106,6 +107,7 @@ def candidate(given: Candidate) -> Json:
         "throughput_per_s": given.prediction.throughput_per_s,
         "time_s": given.time_s,
         "wait_s": given.wait_s,
+        "accelerator_h": given.accelerator_h,
         "cost_usd": given.cost_usd,
         "cost_share_usd": given.cost_share_usd,
         "usd_per_million_samples": given.usd_per_million_samples,
@@ -152,6 +154,12 @@ def several(given: Several) -> Json:
     refused = {} if isinstance(answer, Prediction) else {"throughput_per_s": answer.reason}
     offered = {name: given.reasons["candidate"] for name in ("cost_usd", "offer_id") if "candidate" in given.reasons}
     return {"accelerators": given.accelerators, **_with_reasons(known, {**refused, **offered, **given.reasons})}
+
+
+def platform(given: Provider | None) -> list[Json]:
+    """What is known of a provider's platform, each fact with its day and source."""
+    facts = given.facts.values() if given else ()
+    return [plain(fact) for fact in facts]
 
 
 def measured(given: BenchmarkResult) -> Json:
@@ -201,6 +209,17 @@ def offer(given: Offer) -> Json:
         "upfront_usd": given.upfront_usd,
         "billing_step_s": given.billing_step_s,
         "billing_minimum_s": given.billing_minimum_s,
+        "billing_clock": given.billing_clock,
+        "fee_usd": given.fee_usd,
+        "monthly_cap_h": given.monthly_cap_h,
+        "licence_usd_per_month": given.licence_usd_per_month,
+        "host_gpus": given.host_gpus,
+        "host_shared": given.host_shared,
+        "disk_included_gb": given.disk_included_gb,
+        "stopped": given.stopped,
+        "session_limit_s": given.session_limit_s,
+        "longest_h": given.longest_h,
+        "reliability_fraction": given.reliability_fraction,
         "availability": given.availability,
         "observed": given.observed,
         "observed_precision": given.observed_precision,

@@ -5,6 +5,7 @@ Command line, web form, query string, TOML and the reference page are all derive
 
 from gpuwise.request.about import Option, options
 from gpuwise.request.measuring import CeilingsRequest, CheckRequest, MeasureRequest, RunsRequest
+from gpuwise.request.offers import OfferFilters
 from gpuwise.request.reading import KINDS, at, parse
 from gpuwise.request.types import (
     CHOICES,
@@ -15,8 +16,8 @@ from gpuwise.request.types import (
     DescribeRequest,
     ExplainRequest,
     JobFilters,
-    OfferFilters,
     RankRequest,
+    Takes,
 )
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Option",
     "RankRequest",
     "RunsRequest",
+    "Takes",
     "at",
     "options",
     "parse",

@@ -14,7 +14,7 @@ from gpuwise.errors import InvalidInput, Message, UnknownName
 from gpuwise.request.about import Option, options
 from gpuwise.request.billing import NEVER
 from gpuwise.request.places import country
-from gpuwise.request.types import CHOICES, EarlyStopEpochs
+from gpuwise.request.types import CHOICES, EarlyStopEpochs, Takes
 from gpuwise.request.wishes import gpu_ranges, refuse_contradictions
 from gpuwise.units import Usd, UsdPerHour
 
@@ -49,12 +49,28 @@ def parse(
     _refuse_gaps(asked.values(), said)
     values = {name: _values(asked[name], value, spell[name]) for name, value in said.items()}
     currency = values.get("currency", "USD")
+    usd_per = _with_own_rate(currency, values.get("rate"), usd_per)
     for name, value in values.items():
         if isinstance(value, units.Money):
             values[name] = _usd(value, asked[name].kind, spell[name], currency, usd_per)
     made = request(**{asked[name].field: value for name, value in values.items()})
     refuse_contradictions(made)
     return made
+
+
+def _with_own_rate(
+    currency: str, usd_per_unit: float | None, usd_per: Callable[[str], float] | None
+) -> Callable[[str], float] | None:
+    """The person's own rate holds for the currency that is shown."""
+    if usd_per_unit is None:
+        return usd_per
+
+    def own(code: str) -> float:
+        if code == currency or usd_per is None:
+            return usd_per_unit
+        return usd_per(code)
+
+    return own
 
 
 def _known(name: str, asked: Mapping[str, Option], spelled: Mapping[str, str]) -> str:
@@ -216,6 +232,28 @@ def _early_stop(text: str) -> EarlyStopEpochs:
     return EarlyStopEpochs(least, most, patience)
 
 
+_TAKES = re.compile(r"(?:about|roughly|some)?\s*(.+?)(?:\s*(?:-|–|to|\.\.)\s*(.+?))?\s*(?:\bon\b|@)\s*(.+)", re.I)
+
+
+def _takes(text: str) -> Takes:
+    """2-3 days on 8xA100, 50h@A100:8."""
+    found = _TAKES.fullmatch(text)
+    if not found:
+        raise InvalidInput(
+            Message('"{text}" does not say how long on which GPUs.', text=text),
+            Message('Write for example: "2-3 days on 8xA100", or 50h@H100-SXM:8.'),
+        )
+    first, last, gpu = found[1].strip(), (found[2] or "").strip(), found[3].strip()
+    high_s = units.parse_duration(last or first)
+    low_s = units.parse_duration(f"{first} {last.lstrip('0123456789., ')}" if last and first[-1].isdigit() else first)
+    if 0 < low_s <= high_s:
+        return Takes(low_s, high_s, gpu)
+    raise InvalidInput(
+        Message('"{text}": the shorter time comes first, and both are above 0.', text=text),
+        Message('Write for example: "2-3 days on 8xA100".'),
+    )
+
+
 def _minutes(text: str) -> float:
     """A bare number is in minutes; a duration with its unit is read as one."""
     try:
@@ -241,7 +279,9 @@ def _interval(text: str) -> float:
     seconds = NEVER if text.lower() == "never" else units.parse_duration(text)
     if seconds > 0:
         return seconds
-    raise InvalidInput(Message('"{text}" is no time between two things.', text=text), Message("Write 30 min, or never."))
+    raise InvalidInput(
+        Message('"{text}" is no time between two things.', text=text), Message("Write 30 min, or never.")
+    )
 
 
 def _rate(text: str) -> float:
@@ -357,6 +397,7 @@ KINDS: dict[str, Kind] = {
     "price": Kind(_typed(units.parse_money)),
     "money": Kind(_typed(units.parse_money)),
     "duration": Kind(_typed(units.parse_duration)),
+    "takes": Kind(_takes),
     "size": Kind(_typed(units.parse_size)),
     "rate": Kind(_typed(units.parse_rate)),
     "clock": Kind(_clock),

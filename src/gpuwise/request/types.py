@@ -46,6 +46,14 @@ class EarlyStopEpochs(NamedTuple):
     patience: float
 
 
+class Takes(NamedTuple):
+    """A job takes from low_s to high_s on `gpu`, a name with a number."""
+
+    low_s: Seconds
+    high_s: Seconds
+    gpu: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilters(BillFilters):
     """Which offers, and how the job runs there: what `rank` and `explain` share."""
@@ -118,6 +126,10 @@ class JobFilters(BillFilters):
 class RankRequest(JobFilters):
     """Where should these jobs run? Every offer with its time and cost, and what was left out and why."""
 
+    takes: Takes | None = about(
+        "Instead of a workload: how long such a job takes, and on which GPUs. Only offers with just these are priced.",
+        kind="takes", show="TIME@GPU:N", group="Job", example="2-3 days on 8xA100",
+    )  # fmt: skip
     workloads: tuple[str, ...] = about(
         "Built-in names or TOML files; without any, the jobs that --measured names.",
         default=(), show="WORKLOAD", example="painter-heavy", positional=True,

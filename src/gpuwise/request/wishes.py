@@ -10,13 +10,13 @@ from gpuwise import units
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.request.about import options
 from gpuwise.request.measuring import MeasureRequest, RunsRequest
+from gpuwise.request.offers import OfferFilters
 from gpuwise.request.types import (
     AccuracyRequest,
     DataRequest,
     DescribeRequest,
     ExplainRequest,
     JobFilters,
-    OfferFilters,
     RankRequest,
 )
 
@@ -28,12 +28,8 @@ def refuse_contradictions(request: object) -> None:
     if isinstance(request, JobFilters):
         _refuse_no_tax(request)
         _refuse_two_ends(request)
-    if isinstance(request, RankRequest) and not (request.workloads or request.measured):
-        what = next(option for option in options(RankRequest).values() if option.field == "workloads")
-        raise InvalidInput(
-            Message("{what} is missing: {help}", what=what.spelled, help=what.help),
-            Message("Give it, for example: {example}", example=what.example),
-        )
+    if isinstance(request, RankRequest):
+        _refuse_no_work(request)
     if isinstance(request, ExplainRequest) and request.offer and request.on:
         raise InvalidInput(Message("--offer and --on exclude each other: one names an offer, the other a GPU."), ONE)
     if isinstance(request, DescribeRequest) and request.tokens and request.input_size != _USUAL_SIDE:
@@ -67,6 +63,11 @@ _USUAL_SIDE = options(DescribeRequest)["input-size"].default
 
 def _refuse_no_offer(request: OfferFilters) -> None:
     _refuse_no_gpu(request.gpu)
+    if request.usd_per_unit is not None and request.currency == "USD":
+        raise InvalidInput(
+            Message("--rate needs the currency that it is of, and that is USD."),
+            Message("Add --currency, for example: --currency CNY --rate 1/6.70"),
+        )
     if request.only_offers and not (request.offers or request.machine or request.live):
         raise InvalidInput(
             Message("--only-offers leaves the bundled offers out, and there are no others."),
@@ -135,6 +136,23 @@ def _refuse_two_ends(request: JobFilters) -> None:
         )
 
 
+def _refuse_no_work(request: RankRequest) -> None:
+    """A stated time is all that is known of the job: nothing that a workload has can be changed."""
+    if request.takes is None:
+        if not (request.workloads or request.measured):
+            what = next(option for option in options(RankRequest).values() if option.field == "workloads")
+            raise InvalidInput(
+                Message("{what} is missing: {help}", what=what.spelled, help=what.help),
+                Message("Give it, for example: {example}", example=what.example),
+            )
+        return
+    fields = ("workloads", "measured", "batch", "epochs", "samples", "target_fraction", "early_stop_epochs",
+              "precision", "mode")  # fmt: skip
+    said = [o.spelled for o in options(RankRequest).values() if o.field in fields and getattr(request, o.field)]
+    if said:
+        raise InvalidInput(Message("--takes and {other} exclude each other: the time is stated.", other=said[0]), ONE)
+
+
 _NAMES = {
     "show": (1, Message("data show needs one name: of an instance, a GPU, an offer or a provider."), "p2.xlarge"),
     "diff": (
@@ -155,13 +173,13 @@ def _refuse_wrong_names(request: DataRequest) -> None:
 
 _FILTERS = frozenset((
     "gpu", "provider", "region", "market", "host", "max_price_usd_per_hour", "data_must_stay", "startable",
-    "max_age_days",
+    "max_age_days", "min_reliability_fraction",
 ))  # fmt: skip
 _OWN = frozenset(("offers", "machine", "only_offers", "live"))
 USED_BY = {
-    "list": _FILTERS | _OWN | {"as_of", "discounts", "currency", "limit", "by"},
-    "show": _OWN | {"as_of", "currency", "limit"},
-    "diff": _FILTERS | {"currency", "limit"},
+    "list": _FILTERS | _OWN | {"as_of", "discounts", "currency", "usd_per_unit", "limit", "by"},
+    "show": _OWN | {"as_of", "currency", "usd_per_unit", "limit"},
+    "diff": _FILTERS | {"currency", "usd_per_unit", "limit"},
     "check": frozenset(("offers", "only_offers")),
     "refresh": frozenset[str](),
 }

@@ -249,10 +249,14 @@ def surroundings() -> Surroundings:
 @cache
 def providers() -> Mapping[str, Provider]:
     """Dated facts about the providers' platforms, by provider."""
+
+    def fact(name: str, row: Mapping[str, Any]) -> ProviderFact:
+        return ProviderFact(name=name, **{**row, "value": str(row["value"])})
+
     table = tomllib.loads(_content("platforms.toml").decode())
     return {
-        name: Provider(name=name, facts={fact: ProviderFact(name=fact, **row) for fact, row in facts.items()})
-        for name, facts in table.items()
+        provider: Provider(name=provider, facts={name: fact(name, row) for name, row in rows.items()})
+        for provider, rows in table.items()
     }
 
 

@@ -111,6 +111,7 @@ def _figure_columns(rows: Sequence[Candidate], given: Setting) -> Iterator[Made[
     yield estimate("time_s", _("Time"), *time, hidden=not whole)
     yield number("p_in_time", _("P(in time)"), lambda c: _in_time(c, given), rank=2, hidden=no_deadline)
     yield estimate("wait_s", _("Wait"), *time, rank=3, hidden=not waits)
+    yield estimate("accelerator_h", _("GPU-hours"), "h", UNSCALED, hidden=True)
     yield estimate("cost_usd", _("Cost"), *money, hidden=not whole)
     million, steps = (_("{money} a million samples"), _("{money} for 1,000 steps"))
     yield estimate(
@@ -163,7 +164,10 @@ def _provider(candidate: Candidate, usual: Usual) -> Cell:
 
 def _told_elsewhere(candidate: Candidate) -> set[str]:
     """Marks that another cell of the row shows, with what the legend says of it: the GPUs (A or B), the market."""
-    markets = {"community": {N_("private host")}, "spot": {N_("spot losses as on AWS in 2022 and 2023: assumed")}}
+    markets = {
+        "community": {N_("private host")},
+        "spot": {N_("spot losses and waits as on AWS in 2022 and 2023: assumed")},
+    }
     variants = {N_("GPU variant not stated")} if "|" in candidate.offer.accelerator else set()
     return variants | markets.get(candidate.offer.market, set())
 

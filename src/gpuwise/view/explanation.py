@@ -9,12 +9,14 @@ from types import MappingProxyType
 from gpuwise.estimate import Estimate
 from gpuwise.locale import _, words
 from gpuwise.model import BenchmarkResult, Candidate, CostLine, Exclusion, Fx, Prediction, Ranking, Refusal, Workload
+from gpuwise.offer import Provider
 from gpuwise.predict.target import samples_needed
 from gpuwise.rank.several import Several
 from gpuwise.stopping import Stop
 from gpuwise.view import figures
 from gpuwise.view.candidates import candidate_table, setting
 from gpuwise.view.memory import memory_blocks
+from gpuwise.view.offers import platform_facts
 from gpuwise.view.page import SPANS, Block, Caution, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.several import several_blocks
 from gpuwise.view.vocabulary import error, line, method, rule, unit
@@ -35,17 +37,18 @@ def explanation_page(
     largest_batch: Mapping[str, int] = MappingProxyType({}),
     several: Sequence[Several] = (),
     nearest: Sequence[BenchmarkResult] = (),
+    provider: Provider | None = None,
 ) -> Page:
     """The answer to `explain`.
 
     answers: one platform is explained in full, several are compared and explained in short. candidate: the offer asked
     about, priced; exclusions: why it was left out, if it was. ranking: the cheapest offers with the GPU asked about.
-    instead, largest_batch, several, nearest: as in `api.Explained`.
+    instead, largest_batch, several, nearest, provider: as in `api.Explained`.
     """
     return Page(
         title=_("Why do we think so about {workload}?").format(workload=workload.name),
         blocks=(
-            *_blocks(workload, answers, candidate, exclusions, ranking, fx),
+            *_blocks(workload, answers, candidate, exclusions, ranking, fx, provider),
             *([_nearest(nearest)] if nearest else []),
             *several_blocks(several, fx),
             *memory_blocks(workload, answers, largest=largest_batch, instead=instead, fx=fx),
@@ -61,6 +64,7 @@ def _blocks(
     exclusions: Sequence[Exclusion],
     ranking: Ranking | None,
     fx: Fx | None,
+    provider: Provider | None,
 ) -> Iterator[Block]:
     yield Text(text=_answer(answers, workload), role="answer")
     yield from (Caution(text=f"{rule(e.rule)}: {words(e.reason)}") for e in exclusions)
@@ -81,6 +85,8 @@ def _blocks(
         yield Facts(title=_("The offer"), facts=tuple(_offer(candidate, workload.stop, fx)))
         if candidate.cost:
             yield _bill(candidate.cost.lines, candidate.cost.billed_usd, candidate.cost.credit_usd, fx)
+        if provider and provider.facts:
+            yield platform_facts(provider)
 
 
 def _nearest(rows: Sequence[BenchmarkResult]) -> Table:
@@ -240,6 +246,7 @@ def _offer(candidate: Candidate, stop: Stop | None, fx: Fx | None) -> Iterator[F
     yield _time(candidate, stop)
     usd = 1.0 if fx is None else fx.usd_per_unit
     yield _figure(_("Wait"), candidate.wait_s, "h", figures.TIME_UNITS["h"], candidate, "wait_s")
+    yield _figure(_("GPU-hours"), candidate.accelerator_h, "h", 1.0, candidate, "accelerator_h")
     yield _figure(_("Cost"), candidate.cost_usd, money, usd, candidate, "cost_usd")
     yield _figure(_("Share"), candidate.cost_share_usd, money, usd, candidate, "cost_share_usd")
     for label, key in ((_("A million samples"), "usd_per_million_samples"), (_("1,000 steps"), "usd_per_1000_steps")):

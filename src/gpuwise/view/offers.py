@@ -7,14 +7,18 @@ from datetime import date
 
 from gpuwise.locale import _
 from gpuwise.model import Fx, Offer
+from gpuwise.offer import Provider, ProviderFact
 from gpuwise.view import figures
-from gpuwise.view.page import Cell, Made, column, word
-from gpuwise.view.vocabulary import market
+from gpuwise.view.page import Cell, Fact, Facts, Made, column, word
+from gpuwise.view.vocabulary import market, platform_fact, platform_value
 
 READ_BACK = (
     "price_native", "currency", "usd_per_unit", "price_unit", "price_state", "tax", "vat_fraction", "term_h",
     "upfront_usd", "running_usd_per_hour", "price_log_sd", "billing_step_s", "billing_minimum_s", "preparation_s",
-    "licence_usd_per_month", "link", "host", "observed_precision", "withdrawn", "quality", "note",
+    "licence_usd_per_month", "link", "host", "observed_precision", "withdrawn", "quality", "note", "billing_clock",
+    "fee_usd", "monthly_cap_h", "host_gpus", "host_shared", "storage_usd_per_gb_month", "egress_usd_per_gb",
+    "address_usd_per_hour", "stopped", "session_limit_s", "longest_h", "losses_per_hour", "wait_s",
+    "reliability_fraction",
 )  # fmt: skip
 """What nobody looks at in the table, and what the same offer and the same bill are made from again."""
 
@@ -32,6 +36,9 @@ def offer_columns(fx: Fx | None) -> Iterator[Made[Offer]]:
     yield column(
         "host_memory_gib", _("Host memory"), lambda o: _count(o.host_memory_gib), kind="number", unit="GiB", rank=5
     )
+    yield column(
+        "disk_included_gb", _("Disk included"), lambda o: _count(o.disk_included_gb), kind="number", unit="GB", rank=6
+    )
     yield column("market", _("Market"), market_cell, rank=1)
     yield column("price_usd_per_hour", _("Price"), lambda o: figures.price(o, fx), kind="number", unit=figures.code(fx))
     yield column("observed", _("Price seen"), seen, rank=1)
@@ -41,6 +48,22 @@ def offer_columns(fx: Fx | None) -> Iterator[Made[Offer]]:
     yield column("source", _("Source"), lambda o: word(o.source.ref), rank=6)
     for name in READ_BACK:
         yield column(name, "", _read_back(name), hidden=True)
+
+
+def platform_facts(provider: Provider) -> Facts:
+    """What is known of a provider's platform, each fact with its day and source."""
+    return Facts(
+        title=_("The platform: {provider}").format(provider=provider.name),
+        facts=tuple(
+            Fact(label=platform_fact(f.name), text=platform_value(f.name, f.value), why=_origin(f))
+            for f in provider.facts.values()
+        ),
+    )
+
+
+def _origin(fact: ProviderFact) -> str:
+    seen = _("{day}, source {ref}").format(day=figures.day(fact.observed), ref=fact.source)
+    return "; ".join(filter(None, (fact.note, seen)))
 
 
 def _read_back(name: str) -> Callable[[Offer], Cell]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
+from gpuwise.estimate import Estimate
 from gpuwise.locale import _, words
 from gpuwise.model import Candidate, Fx, Offer, Ranking
 from gpuwise.predict.tested import Tested
@@ -20,7 +21,10 @@ from gpuwise.view.workload import assumed, end_facts, feed_facts, job_text
 OLD_PRICE_DAYS = 90
 """An older price of the cheapest offer is named in the answer, not only in its row."""
 
-OUTCOME_RULES = ("cpu_architecture", "does_not_fit", "no_prediction", "deadline", "budget")
+OUTCOME_RULES = (
+    "cpu_architecture", "does_not_fit", "no_prediction", "not_stated", "session_too_short", "host_ends", "endless",
+    "deadline", "budget",
+)  # fmt: skip
 """Rules that each job applies for itself, in their order."""
 
 
@@ -40,6 +44,7 @@ def _blocks(
     ranking: Ranking, request: RankRequest, rows: Sequence[Candidate], given: Setting, tested: Sequence[Tested]
 ) -> Iterator[Block]:
     yield from _answers(ranking, request, given)
+    yield from _left_unsaid(ranking, request)
     chart = cost_time_chart(rows, given)
     if chart:
         yield chart
@@ -65,6 +70,23 @@ def _answers(ranking: Ranking, request: RankRequest, given: Setting) -> Iterator
             yield from (Text(text=sentence, role="answer") for sentence in sentences)
 
 
+def _left_unsaid(ranking: Ranking, request: RankRequest) -> Iterator[Text]:
+    """What of the job no figure contains, since nobody said it (UC-053)."""
+    if not ranking.candidates or all(workload.undecided for workload in ranking.workloads):
+        return
+    parts = (
+        (request.checkpoint_s is None, _("checkpoints (--checkpoint)")),
+        (not (request.evaluation_s or request.final_evaluation_s), _("evaluation (--evaluation)")),
+        (request.disk_gb is None, _("disk (--disk)")),
+        (request.data_gb is None, _("copying the data (--data-size)")),
+        (request.results_gb is None, _("taking results out (--results-size)")),
+    )
+    unsaid = [name for missing, name in parts if missing]
+    if unsaid:
+        text = _("Unknown and not contained: {parts}.").format(parts=", ".join(unsaid))
+        yield Text(text=text, role="answer")
+
+
 def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, given: Setting) -> Iterator[str]:
     """known: all candidates that may be the cheapest or the fastest; the frontier holds both, whatever the limit.
 
@@ -80,6 +102,8 @@ def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, 
     cheapest = min(choice, key=lambda c: (_cost(c), _seconds(c)))
     fastest = min(choice, key=lambda c: (_seconds(c), _cost(c)))
     yield _("Cheapest: {what}").format(what=_sentence(cheapest, request, given)) + _sure(cheapest, ranking.as_of)
+    if request.takes is not None and cheapest.accelerator_h is not None:
+        yield _stated(cheapest.accelerator_h)
     if fastest.offer.id == cheapest.offer.id:
         yield _("It is also the fastest.")
     else:
@@ -97,6 +121,16 @@ def _no_answer(known: Sequence[Candidate], ranking: Ranking, request: RankReques
     yield _("Only offers without a cost of their own pass the filters: {markets}.").format(markets=markets)
     if request.hours_per_month is None and any(c.offer.market == "owned" for c in known):
         yield _("Say how busy an owned machine is, and it is ranked by its share: --hours-per-month.")
+
+
+def _stated(hours: Estimate) -> str:
+    """What a stated time comes to, and how to know better."""
+    shown, ends = figures.rounded(hours.interval(), 1.0)
+    low, high = ends or (shown, shown)
+    return _(
+        "{low} to {high} GPU-hours as you stated: nothing was measured, and no figure here is surer than that. Some "
+        "minutes of it on one of these GPUs tell more: gpuwise measure -- python train.py, then rank --measured."
+    ).format(low=low, high=high)
 
 
 def _cost(candidate: Candidate) -> float:

@@ -25,6 +25,8 @@ RULES = {
     "suspect_price": N_("the price is marked as suspect"),
     "unknown_price": N_("no price known"),
     "implausible_price": N_("price under a twentieth of what is usual"),
+    "unreliable": N_("the marketplace calls its host unreliable (--min-reliability)"),
+    "outlier_price": N_("a quote far below all others of its marketplace"),
     "unknown_accelerator": N_("the GPU or the number of GPUs is not known"),
     "withdrawn": N_("withdrawn by the provider"),
     "not_startable": N_("not known to be available now (--startable)"),
@@ -41,6 +43,10 @@ RULES = {
     "does_not_fit": N_("the job does not fit in GPU memory"),
     "cpu_architecture": N_("another CPU architecture than the job was built for"),
     "no_prediction": N_("no basis for a prediction"),
+    "not_stated": N_("not the GPUs whose time you stated (--takes)"),
+    "session_too_short": N_("a session ends before preparing is done"),
+    "host_ends": N_("its host ends it before the job is done"),
+    "endless": N_("losses make the job practically endless"),
     "deadline": N_("takes longer than --deadline"),
     "budget": N_("costs more than --budget"),
 }
@@ -77,6 +83,7 @@ METHODS = {
     "measured": N_("measured"),
     "ratio": N_("moved from measured rows"),
     "roofline": N_("by counted work"),
+    "stated": N_("as you said"),
 }
 
 
@@ -98,24 +105,82 @@ ERRORS = {
     "checkpoint_s": N_("time of a checkpoint"),
     "restart_s": N_("time to restart"),
     "billing_step_s": N_("billing step"),
+    "preparation_ready_s": N_("time to prepare"),
+    "preparation_bare_s": N_("time to prepare"),
+    "image_gb_per_s": N_("rate of fetching an image"),
+    "region_gb_per_s": N_("rate of data in the region"),
+    "internet_gb_per_s": N_("rate of data from elsewhere"),
+    "spot_available_fraction": N_("how long one waits for spot machines"),
+    "shared_host_cpu_fraction": N_("what others take of the host"),
 }
 """Assumptions as parts of an error budget."""
 
 LINES = {
     "preparation": N_("preparation"),
     "compute": N_("compute"),
+    "image": N_("image"),
+    "data transfer": N_("data transfer"),
+    "moving the disk": N_("moving the disk"),
+    "evaluation": N_("evaluation"),
+    "checkpoints": N_("checkpoints"),
     "interruption": N_("interruption"),
     "billing step": N_("rest of the billing step"),
     "commitment": N_("commitment"),
     "licence": N_("licence"),
-    "storage": N_("storage"),
+    "fee": N_("fee"),
+    "committed hours": N_("committed hours"),
+    "above the monthly cap": N_("above the monthly cap"),
+    "covered by a commitment": N_("covered by a commitment"),
+    "disk": N_("disk"),
+    "public address": N_("public address"),
+    "preparation without GPU": N_("preparation without GPU"),
+    "standing stopped": N_("standing stopped"),
+    "disk while stopped": N_("disk while stopped"),
+    "data from its provider": N_("data from its provider"),
     "egress": N_("egress"),
+    "VAT": N_("VAT"),
 }
 """Lines of a bill."""
 
-UNITS = {"h": N_("h"), "month": N_("month")}
+UNITS = {
+    "h": N_("h"), "month": N_("month"), "start": N_("start"), "GB": N_("GB"), "GB-month": N_("GB a month"),
+    "USD": N_("USD"),
+}  # fmt: skip
 """What a line of a bill is counted in."""
 
+
+PLATFORM = {
+    "frameworks": N_("Frameworks"),
+    "container_runtime": N_("Container runtime"),
+    "ssh": N_("SSH"),
+    "storage": N_("Storage"),
+    "disk_moves": N_("A prepared disk can be moved"),
+    "session_limit_h": N_("Longest free session, h"),
+    "session_limit_paid_h": N_("Longest paid session, h"),
+    "names": N_("Do names say which GPU?"),
+    "host": N_("Host"),
+    "stopped": N_("Stopped, it is billed"),
+    "resume": N_("Started again, it"),
+    "billing_step_s": N_("Billing step, s"),
+    "billing_minimum_s": N_("Billed at least, s"),
+    "billing_clock": N_("Billing step, how it is counted"),
+    "monthly_cap_h": N_("Hours of a month billed at most"),
+}
+PLATFORM_VALUES = {
+    "preinstalled": N_("preinstalled"),
+    "optional": N_("if one chooses an image with it"),
+    "none": N_("none"),
+    "yes": N_("yes"),
+    "no": N_("no"),
+    "hidden": N_("no, they hide it"),
+    "average": N_("partly"),
+    "clear": N_("yes"),
+    "nothing": N_("nothing"),
+    "disk": N_("the disk"),
+    "everything": N_("in full"),
+    "calendar": N_("by the hours of the clock"),
+}
+"""What is known of a provider's platform; other values are free text or numbers."""
 
 STAGES = {
     "wait": N_("wait for data"),
@@ -259,6 +324,14 @@ PROBES = {
     "host to device, pinned": N_("host to device, pinned memory"),
     "host to device, pageable": N_("host to device, pageable memory"),
 }
+
+
+def platform_fact(name: str) -> str:
+    return _(PLATFORM.get(name, name.replace("_", " ")))
+
+
+def platform_value(name: str, value: str) -> str:
+    return f"{float(value):g}" if name.endswith(("_s", "_h")) else _(PLATFORM_VALUES.get(value, value))
 
 
 def cause(name: str) -> str:

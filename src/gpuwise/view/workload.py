@@ -14,6 +14,8 @@ from gpuwise.view.page import Fact, Facts, Page, Text
 from gpuwise.view.vocabulary import field
 
 BYTES_PER_MIB = 2**20
+STATED = "job"
+"""What a sample is called where one job is all that is counted (`--takes`)."""
 
 
 def workload_page(workload: Workload, need: Need | None = None) -> Page:
@@ -38,6 +40,8 @@ def workload_facts(workload: Workload) -> Facts:
 
 def job_text(workload: Workload) -> str:
     """The job in one line, for pages about something else."""
+    if workload.sample == STATED:
+        return _("{title}: nothing but its time on some GPUs is known").format(title=_(workload.title))
     if workload.undecided:
         return _("{title}: duration unknown, batch {batch} a GPU, {precision}").format(
             title=workload.title, batch=workload.batch_per_accelerator, precision=workload.precision
