@@ -64,7 +64,7 @@ ASSUMED = """\
   depend on them.
 - **Loading.** Unless a row says otherwise, the images were copied to the size that is trained on, and no host is
   the limit. "Scans" are decoded from 2,000 × 1,600 pixels each time: 8 ms with a fast loader, 35 ms with a slow
-  one."""
+  one. What a vCPU is worth is an error of each provider's own."""
 
 
 WIDTH, NBSP = 118, "\N{NO-BREAK SPACE}"

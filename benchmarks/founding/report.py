@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, hypot
 
@@ -12,6 +12,7 @@ from benchmarks.founding.answers import CASES, COLAB, HOURS, K80, LOADING_S, ONE
 from benchmarks.founding.claims import HELD_BACK, MORE, SLOWER, TENFOLD, Reading, Verdict
 from benchmarks.founding.tables import origin
 from gpuwise.estimate import Z80, Estimate
+from gpuwise.predict.feed import VCPU
 from gpuwise.units import HOURS_PER_MONTH
 
 NAMES = {
@@ -65,6 +66,8 @@ def _ratio(
     over: Estimate, under: Estimate, case: Case, offers: Sequence[str], claim: str, what: str, reading: Reading,
     principal: bool = False,
 ) -> Finding:  # fmt: skip
+    if len(offers) > 1:
+        over, under = (_own_cpus(e, case, offer) for e, offer in zip((over, under), offers, strict=True))
     figure = over / under
     return Finding(
         claim=claim,
@@ -78,6 +81,13 @@ def _ratio(
         limits=tuple(f"{NAMES[offer]}: {text}" for offer in offers for text in answers.limits(case, offer)),
         principal=principal,
     )
+
+
+def _own_cpus(estimate: Estimate, case: Case, offer: str) -> Estimate:
+    """What a vCPU is worth differs from provider to provider: it is an error of each, and cancels within one only."""
+    provider = answers.candidates(case)[offer].offer.provider
+    spread = sorted((f"{name} {provider}" if name == VCPU else name, sd) for name, sd in estimate.spread)
+    return replace(estimate, spread=tuple(spread))
 
 
 def _faster(

@@ -100,6 +100,11 @@ def test_errors_that_two_offers_share_cancel() -> None:
     assert all(f.figure.log_sd < f.uncancelled for f in found("k80", "Speed of GTX 1080 Ti over K80"))
 
 
+def test_the_cpus_of_two_providers_are_not_taken_to_be_equal() -> None:
+    slow = found("more", "Speed of three GTX 1080 Ti over V100, scans, slow loader")
+    assert all({"vcpu_cpus aws", "vcpu_cpus hostkey"} <= dict(f.figure.spread).keys() for f in slow)
+
+
 def test_what_is_scaled_from_another_batch_precision_or_model_is_labelled_so() -> None:
     assert "batch 12, torchvision" in tables.origin(CASES[0], ONE)
     assert "batch 12, fp32, torchvision" in tables.origin(CASES[2], ONE)
