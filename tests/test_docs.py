@@ -18,6 +18,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from benchmarks.founding import page as article
 
 from gpuwise import errors
 from gpuwise.catalogue import as_days
@@ -151,6 +152,10 @@ def test_the_page_of_commands_and_options_is_what_the_code_says() -> None:
 def test_the_page_of_accuracy_shows_the_bundled_figures() -> None:
     made = runpy.run_path(str(DOCS / "generate.py"))
     assert read("../method/accuracy.md") == made["accuracy_page"](package.accuracy()), "run `make docs`"
+
+
+def test_the_page_of_the_founding_article_is_what_the_product_answers() -> None:
+    assert read("../article.md") == article.page(), "run `make docs` and look at the difference"
 
 
 def test_the_page_of_exclusions_names_every_rule_and_no_other() -> None:
