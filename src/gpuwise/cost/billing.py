@@ -223,8 +223,8 @@ def bill_lines(
     used = np.array([sum(parts_s.values())])
     hours = float(billed_s(one, used, sessions)[0]) / SECONDS_PER_HOUR
     net = [*_machine_lines(one, hours, parts_s, source, sessions), *(thing.line for thing in beside if thing.quantity)]
-    vat = float(one.vat_fraction[0])
-    return (*net, *([_line("VAT", sum(line.amount_usd for line in net), "USD", vat, "request")] if vat else []))
+    vat, taxed = float(one.vat_fraction[0]), sum(line.amount_usd for line in net)
+    return (*net, *([_line("VAT", taxed, "USD", vat, "request")] if vat and taxed else []))
 
 
 def _machine_lines(

@@ -47,7 +47,7 @@ class Work:
     @staticmethod
     def of(offers: Catalogue, over: Overheads, run_s: Floats, final_s: Floats) -> Work:
         """run_s: of training. final_s: of the evaluation at its end."""
-        tries = _Tries.of(offers, over, run_s * (1 + over.evaluation_fraction) + final_s)
+        tries = _Tries.of(offers, over, run_s, run_s * (1 + over.evaluation_fraction) + final_s)
         one, last = tries.at(), np.where(np.isfinite(tries.every_s), tries.write_s, 0.0)
         busy = one.busy_s + last
         errors = {name: tries.log_sd(one, name, sd) for name, sd in over.sds.items()}
@@ -87,15 +87,19 @@ class _Tries:
     over: Overheads
 
     @staticmethod
-    def of(offers: Catalogue, over: Overheads, work_s: Floats) -> _Tries:
-        """A spot job writes checkpoints at Young's interval unless it is said how it does; any other only if said."""
+    def of(offers: Catalogue, over: Overheads, run_s: Floats, work_s: Floats) -> _Tries:
+        """A spot job writes checkpoints at Young's interval unless it is said how it does; any other only if said.
+
+        A stated interval is of training: with evaluations between, as many checkpoints lie farther apart.
+        """
         spot = offers.market.isin(("spot",))
         own = np.where(np.isnan(offers.losses_per_hour), over.losses.value, offers.losses_per_hour)
         rate = np.where(spot, own * offers.nodes, 0.0)
         write = np.where(spot | over.write_stated, over.write.value, 0.0)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             young = young_interval_s(write, SECONDS_PER_HOUR / rate)
-        every = np.where(spot, young, inf) if over.every_s is None else np.where(write > 0, over.every_s, inf)
+            stated = np.nan_to_num(work_s / run_s, nan=1.0) * (over.every_s or 0.0)
+        every = np.where(spot, young, inf) if over.every_s is None else np.where(write > 0, stated, inf)
         return _Tries(spot=spot, work_s=work_s, every_s=every, write_s=write, rate=rate, over=over)
 
     def at(self, **factors: float) -> Held:

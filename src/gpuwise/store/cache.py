@@ -23,7 +23,7 @@ from platformdirs import user_cache_path
 from gpuwise.catalogue import DATES, NUMBERS, TEXT, Catalogue, Coded
 from gpuwise.errors import Message
 
-SCHEMA = 3
+SCHEMA = 4
 """Of the entries; raise it whenever the meaning of a column or the way a file is read changes."""
 KEPT_ENTRIES = 24
 """The newest entries that stay; older ones go when another is written."""

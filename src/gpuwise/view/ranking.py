@@ -92,7 +92,7 @@ def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, 
 
     The first sentence stands for itself: where the answer is no, it is all that standard error says.
     """
-    choice = [c for c in known if ranked(c)]
+    choice = [c for c in known if ranked(c) and c.offer.market != "free"]
     if not choice:
         yield from _no_answer(known, ranking, request)
         return
