@@ -18,6 +18,7 @@ from gpuwise.request.types import (
     OfferFilters,
     RankRequest,
 )
+from gpuwise.request.usage import BillRequest
 
 __all__ = [
     "CHOICES",
@@ -25,6 +26,7 @@ __all__ = [
     "KINDS",
     "VERBS",
     "AccuracyRequest",
+    "BillRequest",
     "CeilingsRequest",
     "CheckRequest",
     "DataRequest",
