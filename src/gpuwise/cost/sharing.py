@@ -66,7 +66,7 @@ class Node:
 class Pod:
     """What somebody requested of a machine. memory_gib: None: as large a share as that of the vCPUs.
 
-    start, end: None where it was there all the time.
+    start, end: None where it was there from the first moment or to the last that any pod names.
     """
 
     name: str
@@ -115,7 +115,7 @@ def split(node: Node, pods: Sequence[Pod]) -> Split:
     """
     fractions, rule = _fractions(node)
     moments = sorted({t for pod in pods for t in (pod.start, pod.end) if t is not None})
-    stretches = [*pairwise(moments)] if moments else [(None, None)]
+    stretches = [*pairwise(moments)] if len(moments) > 1 else [(None, None)]
     found, scaled = list[tuple[Hours, list[Part]]](), list[str]()
     for start, end in stretches:
         there = [pod for pod in pods if _there(pod, start)]
@@ -129,7 +129,7 @@ def split(node: Node, pods: Sequence[Pod]) -> Split:
         fractions=fractions,
         rule=rule,
         hours=fsum(hours for hours, _parts in found),
-        start=moments[0] if moments else None,
+        start=moments[0] if len(moments) > 1 else None,
         scaled=tuple(dict.fromkeys(scaled)),
     )
 

@@ -3,8 +3,9 @@
 Only what lies between two events is known. What a machine did after its last event, under a state that nobody knows or
 between two events that do not follow from each other is a stretch of unknown time: it is named, never billed silently.
 
-Source: the life cycles of instances as the clouds document them (billed while RUNNING; a stopped machine keeps its
-disks, which are billed). Test value: running at 08:00, stopped at 10:00, asked at 22:58: 2 h of compute, 12 h 58 min of disks.
+Source: the life cycles of instances as the clouds document them (billed while running; a stopped machine keeps its
+disks, which are billed). Test value: running at 08:00, stopped at 10:00, asked at 22:58: 2 h of compute, and 12 h
+58 min of disks.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import chain, islice
@@ -91,8 +91,7 @@ def read_costs(paths: Sequence[Path], wish: Wish) -> Costs:
     """The sums of all files together. DataError for what cannot be read, InvalidInput for what must be said first."""
     costs = Costs(kind=wish.kind or "effective")
     for path in paths:
-        with ExitStack() as stack:
-            rows = csv_rows(path, stack)
+        with closing(csv_rows(path)) as rows:
             _, header = next(rows, (0, []))
             if not header:
                 raise DataError(
@@ -109,26 +108,22 @@ def read_costs(paths: Sequence[Path], wish: Wish) -> Costs:
 # ---- the text ----
 
 
-def csv_rows(path: Path, stack: ExitStack) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(path: Path) -> Generator[tuple[int, list[str]], None, None]:
     """Line number and fields of each record, the header first, one at a time. Blank records are left out."""
-    text, separator = opened(path, stack)
-    reader = csv.reader(text, delimiter=separator)
     try:
-        for record in reader:
-            if any(cell.strip() for cell in record):
-                yield reader.line_num, record
+        with _opened(path) as (text, separator):
+            reader = csv.reader(text, delimiter=separator)
+            yield from ((reader.line_num, record) for record in reader if any(cell.strip() for cell in record))
     except csv.Error as error:
-        what = Message("the record cannot be read ({cause})", cause=str(error))
-        line = reader.line_num
-        raise DataError(
-            reject(path.name, line, what), Message("Correct its quotes."), file=path.name, row=line
-        ) from error
+        what = Message("{file}: a record cannot be read ({cause}).", file=path.name, cause=str(error))
+        raise DataError(what, Message("Correct its quotes, or a cell of more than 128 kB."), file=path.name) from error
     except (OSError, EOFError, UnicodeDecodeError) as error:
         what = Message("{file} cannot be read to its end: {cause}.", file=path.name, cause=str(error))
         raise DataError(what, Message("Fetch it again."), file=path.name) from error
 
 
-def opened(path: Path, stack: ExitStack) -> tuple[io.TextIOBase, str]:
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[io.TextIOWrapper, str]]:
     """The text of a file from its first line with words on, unpacked if it is gzip, and what separates its fields."""
     head = first_bytes(path)
     if head.startswith((b"PAR1", b"PK\x03\x04")):
@@ -137,16 +132,15 @@ def opened(path: Path, stack: ExitStack) -> tuple[io.TextIOBase, str]:
             Message("Export it as CSV."),
             file=path.name,
         )
-    packed = head.startswith(b"\x1f\x8b")
-    raw = stack.enter_context(gzip.open(path)) if packed else stack.enter_context(path.open("rb"))
+    unpack = gzip.open if head.startswith(b"\x1f\x8b") else open
     encoding = "utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    text = stack.enter_context(io.TextIOWrapper(raw, encoding, errors="replace", newline=""))  # type: ignore[type-var]
-    line, start = text.readline(), 0
-    while line and (not line.strip() or line.lower().startswith("sep=")):
-        start = text.tell()
-        line = text.readline()
-    text.seek(start)
-    return text, max(SEPARATORS, key=line.count)
+    with unpack(path, "rt", encoding=encoding, errors="replace", newline="") as text:
+        line, start = text.readline(), 0
+        while line and (not line.strip() or line.lower().startswith("sep=")):
+            start = text.tell()
+            line = text.readline()
+        text.seek(start)
+        yield text, max(SEPARATORS, key=line.count)
 
 
 def first_bytes(path: Path, size: int = 65_536) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -67,8 +67,8 @@ def recognised(path: Path) -> tuple[Kind, Form]:
     form = _form(head)
     if form != "csv":
         return ("pods" if _of_pods(_document(path, form)) else "events"), form
-    with ExitStack() as stack:
-        _, header = next(csv_rows(path, stack), (0, []))
+    with closing(csv_rows(path)) as rows:
+        _, header = next(rows, (0, []))
     if not header:
         raise DataError(
             Message("{file} is empty.", file=path.name), Message("Give a file with records."), file=path.name
@@ -277,7 +277,7 @@ def _of_table(path: Path, place: ZoneInfo | None) -> Events:
     if missing:
         what = Message("the column {column} is missing.", column=missing)
         raise sheet.error(what, Message("Needed are {names}.", names="machine, time, state"), column=missing)
-    if not sheet.rows:
+    if not (sheet.rows or table.rejects):
         raise sheet.error(Message("there are no rows below the header."), Message("Write a row an event."))
     unknown = [t for t in sheet.titles if _proper(t) not in (*_NEEDED, *_TERMS, "currency")]
     if unknown:
@@ -299,6 +299,8 @@ def _of_table(path: Path, place: ZoneInfo | None) -> Events:
 def _of_list(document: Document, place: ZoneInfo | None) -> Iterator[Meter]:
     """A JSON list with an object an event, of the same keys."""
     rows = document.listed()
+    if not rows:
+        raise document.error((), Message("holds no event"), Message("Give an object an event: machine, time, state."))
     for line, row in rows:
         unknown = [*row] if not isinstance(row, dict) else [k for k in row if k not in (*_NEEDED, *_TERMS, "currency")]
         if unknown or not isinstance(row, dict):
@@ -416,6 +418,8 @@ def _pod(document: Document, entry: Any, keys: Keys, names: Sequence[str], place
         None if text is None else _moment(document, (*keys, key), text, place)
         for key, text in (("start", said.start), ("end", said.end))
     )
+    if (start is None) != (end is None):
+        raise document.error((*keys, "name"), Message("has only one of start and end"), Message("State both, or none."))
     if start is not None and end is not None and end <= start:
         raise document.error((*keys, "end"), Message("is not after start"))
     return node, Pod(

@@ -122,7 +122,12 @@ def _unknown_table(rows: Sequence[Unknown]) -> Table:
         column("currency", _("Currency"), lambda row: word(row.currency)),
         column("reason", _("Why"), lambda row: word(words(row.span.why) if row.span.why else "")),
     ]  # fmt: skip
-    return tabulate(_("What is not known"), columns, rows, [_("An event after such a stretch makes it known.")])
+    return tabulate(
+        _("What is not known"),
+        columns,
+        rows,
+        [_("Records of when it stopped, or was seen again, make the bill exact.")],
+    )
 
 
 def _hours(row: Unknown) -> str:
