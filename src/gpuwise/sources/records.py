@@ -301,11 +301,10 @@ def _of_list(document: Document, place: ZoneInfo | None) -> Iterator[Meter]:
     rows = document.listed()
     if not rows:
         raise document.error((), Message("holds no event"), Message("Give an object an event: machine, time, state."))
+    known = (*_NEEDED, *_TERMS, "currency")
     for line, row in rows:
-        unknown = [*row] if not isinstance(row, dict) else [k for k in row if k not in (*_NEEDED, *_TERMS, "currency")]
-        if unknown or not isinstance(row, dict):
-            what = Message("an event has the keys {names}", names=", ".join((*_NEEDED, *_TERMS, "currency")))
-            raise _at(document.name, line, what)
+        if not isinstance(row, dict) or any(key not in known for key in row):
+            raise _at(document.name, line, Message("an event has the keys {names}", names=", ".join(known)))
         bad = next((k for k in _TERMS if k in row and not _is_amount(row[k])), None)
         if bad:
             raise _at(document.name, line, Message("{key} is {value}: no number from 0 up", key=bad, value=row[bad]))
