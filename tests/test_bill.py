@@ -180,3 +180,17 @@ def test_what_cannot_be_answered_is_refused_with_a_word(args, says):
     assert (done.exit_code, done.stdout) == (2, "")
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_report_before_every_event_is_said_to_be_one():
+    assert "every event is later" in bill("events", "--until", "2026-11-29T09:00Z").stdout
+
+
+def test_rounding_may_make_known_time_the_dearer_bill_and_the_range_still_holds_both(folder):
+    (folder / "events").write_text(
+        "machine,time,state,price_per_hour,billing_step_s\n"
+        "a,2026-11-30T08:00Z,running,1,3600\na,2026-11-30T08:10Z,glowing,,\n"
+        "a,2026-11-30T08:20Z,running,,\na,2026-11-30T08:30Z,deleted,,\n"
+    )
+    assert answer("events")["totals"] == [{"currency": "USD", "low": 1.0, "high": 2.0}]

@@ -62,7 +62,7 @@ def test_uc_099_a_failed_launch_costs_nothing(state):
     [
         ([(8, "running")], "last seen running"),
         ([(8, "requested")], "what became of it"),
-        ([(8, "glowing"), (9, "deleted")], "nobody knows the state “glowing”"),
+        ([(8, "glowing"), (9, "deleted")], 'nobody knows the state "glowing"'),
         ([(8, "running"), (9, "stopping"), (10, "deleted")], "clouds differ"),
         ([(8, "running"), (9, "requested"), (10, "running"), (11, "deleted")], "requested again"),
         ([(8, "requested"), (9, "deleted")], "whether it ran"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 
 from gpuwise.cost.monthly import Month
@@ -120,15 +120,18 @@ def _billed(request: BillRequest, paths: Sequence[Path], today: date) -> Billed:
     place = zone(request.time_zone)
     events = read_events(paths, place)
     said = in_utc(request.until, place) if request.until is not None else events.report
-    until = said or _last_event([event.when for meter in events.meters for event in meter.events])
-    made = usage_bill(events.meters, until, events.promises)
-    return Billed(
-        request=request, as_of=today, bill=made, stated=said is not None, warnings=(*events.notes, *made.notes)
+    moments = [event.when for meter in events.meters for event in meter.events]
+    made = usage_bill(events.meters, said or max(moments), events.promises)
+    early = (
+        (Message("every event is later than the moment up to which is billed"),) if made.until < min(moments) else ()
     )
-
-
-def _last_event(moments: Sequence[datetime]) -> datetime:
-    return max(moments)
+    return Billed(
+        request=request,
+        as_of=today,
+        bill=made,
+        stated=said is not None,
+        warnings=(*early, *events.notes, *made.notes),
+    )
 
 
 # ---- pods ----
@@ -175,8 +178,14 @@ def _monthly(request: BillRequest, paths: Sequence[Path], today: date) -> Monthl
 def _doubts(missing: int, rejected: int, rows: int, rejects: Sequence[Message]) -> list[Message]:
     found = []
     if rejected:
-        text = "{n} of {rows} rows could not be read, and the sums are without them; the first: {why}"
-        found.append(Message(text, n=rejected, rows=rows, why=rejects[0]))
+        found.append(
+            Message(
+                "{n} of {rows} rows could not be read, and the sums are without them; the first: {why}",
+                n=rejected,
+                rows=rows,
+                why=rejects[0],
+            )
+        )
     if missing:
         found.append(Message("{n} of {rows} rows have no figure of this kind", n=missing, rows=rows))
     return found

@@ -175,8 +175,11 @@ def _gpu_fraction(node: Node, host: float) -> tuple[Fraction, Message]:
         return _above_host(node, node.host_price_per_hour)
     gpus = WEIGHTS["gpu"].value * node.accelerators
     fraction = gpus / (gpus + host)
-    text = "GPUs are {share:.1%} of the price, by usual unit prices ({gpu:g} a GPU, {vcpu:g} a vCPU, {memory:g} a GiB)"
-    return fraction, Message(text, share=fraction, **{name: weight.value for name, weight in WEIGHTS.items()})
+    return fraction, Message(
+        "GPUs are {share:.1%} of the price, by usual unit prices ({gpu:g} a GPU, {vcpu:g} a vCPU, {memory:g} a GiB)",
+        share=fraction,
+        **{name: weight.value for name, weight in WEIGHTS.items()},
+    )
 
 
 def _no_gpus(node: Node) -> tuple[Fraction, Message]:
@@ -196,8 +199,11 @@ def _above_host(node: Node, host_price: float) -> tuple[Fraction, Message]:
             Message("Correct host_price_per_hour, or leave it out."),
         )  # fmt: skip
     fraction = 1 - host_price / node.price_per_hour
-    text = "GPUs are {share:.1%} of the price: what it costs above {host:g} an hour for the machine without them"
-    return fraction, Message(text, share=fraction, host=host_price)
+    return fraction, Message(
+        "GPUs are {share:.1%} of the price: what it costs above {host:g} an hour for the machine without them",
+        share=fraction,
+        host=host_price,
+    )
 
 
 # ---- one hour ----

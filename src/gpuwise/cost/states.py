@@ -94,8 +94,8 @@ def _spans(events: Sequence[Event], until: datetime) -> Iterator[Span]:
 def _judged(event: Event, later: Event | None, standing: Meaning | None) -> _Judged:
     """standing: running, stopped or gone, as the machine was before this event."""
     now, then = meaning(event.state), None if later is None else meaning(later.state)
-    unclear = Message("clouds differ in whether “{state}” is billed", state=event.state)
-    unheard = Message("nobody knows the state “{state}”", state=event.state)
+    unclear = Message('clouds differ in whether "{state}" is billed', state=event.state)
+    unheard = Message('nobody knows the state "{state}"', state=event.state)
     judged: dict[Meaning | None, _Judged] = {
         "running": ("compute", _LAST_RUNNING if later is None else _NOT_STOPPED if then == "waiting" else None),
         "stopped": ("disk", _LAST_STOPPED if later is None else None),

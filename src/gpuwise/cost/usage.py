@@ -106,7 +106,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """What one currency comes to. Several currencies are never added up. low: unknown time not billed; high: billed."""
+    """What one currency comes to, with unknown time billed and not: the ends. Several currencies are never added up."""
 
     currency: str
     low: float
@@ -224,16 +224,24 @@ def _notes(meter: Meter, found: Sequence[Span]) -> Iterator[Message]:
         yield Message("{machine}: its events are not in order; they were sorted by time", machine=meter.name)
     first = min(meter.events, key=lambda event: event.when, default=None)
     if first and meaning(first.state) not in ("waiting", "running", "failed"):
-        text = "{machine}: the first event is “{state}”, and what was before it is in no record"
-        yield Message(text, machine=meter.name, state=first.state)
+        yield Message(
+            '{machine}: the first event is "{state}", and what was before it is in no record',
+            machine=meter.name,
+            state=first.state,
+        )
     stopped_s = fsum(span.length_s for span in found if span.kind == "disk")
     if stopped_s and meter.disk_price_per_month is None:
-        text = "{machine}: disks of a stopped machine are billed, and nobody said their price (disk_price_per_month)"
-        yield Message(text, machine=meter.name)
+        yield Message(
+            "{machine}: disks of a stopped machine are billed, and nobody said their price (disk_price_per_month)",
+            machine=meter.name,
+        )
     differing = next((e.state for e in meter.events if e.state.casefold() in DIFFERENT_DISKS), None)
     if differing and meter.disk_price_per_month is not None:
-        text = "{machine}: “{state}” is read as deleted; where your cloud keeps the disks, write stopped"
-        yield Message(text, machine=meter.name, state=differing)
+        yield Message(
+            '{machine}: "{state}" is read as deleted; where your cloud keeps the disks, write stopped',
+            machine=meter.name,
+            state=differing,
+        )
 
 
 # ---- commitments ----

@@ -11,7 +11,7 @@ from gpuwise.cost.monthly import KINDS
 from gpuwise.cost.sharing import Split
 from gpuwise.cost.usage import Kept, Unknown
 from gpuwise.faces.answer import Answer, document
-from gpuwise.locale import words
+from gpuwise.locale import _, words
 from gpuwise.request import BillRequest
 from gpuwise.view.bill import bill_page, lines_table, shared_page
 from gpuwise.view.costs import costs_page
@@ -51,7 +51,7 @@ def _unknown(one: Unknown) -> Mapping[str, Any]:
     """A stretch of time, and the most that it can have cost."""
     found = {"machine": one.machine, "kind": one.span.kind, "start_utc": _utc(one.span.start),
              "end_utc": _utc(one.span.end), "currency": one.currency, "most": one.most}  # fmt: skip
-    why = {} if one.most is not None else {"most_reason": "the price of the disks was not said"}
+    why = {} if one.most is not None else {"most_reason": _("the price of the disks was not said")}
     return {**found, **why, "reason": words(one.span.why) if one.span.why else ""}
 
 

@@ -59,14 +59,13 @@ def _in_short(bill: UsageBill) -> str:
         bill.machines,
     )
     amounts = sums([(_range(total), total.currency) for total in bill.totals])
-    short = text.format(
-        sum=amounts, n=figures.count(bill.machines), hours=figures.exact_number(bill.hours), until=moment(bill.until)
-    )
+    hours = figures.exact_number(float(f"{bill.hours:.4g}"))
+    short = text.format(sum=amounts, n=figures.count(bill.machines), hours=hours, until=moment(bill.until))
     if not bill.unknown:
         return short
     more = ngettext(
-        "{n} stretch of time is unknown: the first figure leaves it out, the second bills it.",
-        "{n} stretches of time are unknown: the first figure leaves them out, the second bills them.",
+        "{n} stretch of time is unknown: one end of the range leaves it out, the other bills it.",
+        "{n} stretches of time are unknown: one end of the range leaves them out, the other bills them.",
         len(bill.unknown),
     )
     if all(_range(total) == figures.amount(total.low) for total in bill.totals):
