@@ -46,6 +46,7 @@ ASK = {
     "runs": ["runs", "list"],
     "data": ["data", "list"],
     "accuracy": ["accuracy"],
+    "bill": ["bill", "events.toml"],
 }
 EVERY = pytest.mark.parametrize("verb", QUESTIONS)
 
@@ -102,6 +103,9 @@ class World:
 
     def runs(self, request: object, *, today: date) -> Reply:
         return self._answer("runs", request, today)
+
+    def bill(self, request: object, *, today: date) -> Reply:
+        return self._answer("bill", request, today)
 
     def measure(self, request: object, *, today: date, tell: Callable[[Message], None]) -> Reply:
         return self._long("measure", request, today, tell)

@@ -15,16 +15,22 @@ from babel.messages.pofile import write_po
 from tools.messages import extract
 
 from gpuwise import locale
+from gpuwise.cost.monthly import Month
+from gpuwise.cost.sharing import Node, Pod, split
+from gpuwise.cost.usage import Meter, Promise, usage_bill
 from gpuwise.errors import Message
 from gpuwise.integrity import Finding
 from gpuwise.predict.against import score
 from gpuwise.request import RankRequest
 from gpuwise.view.accuracy import against_page, splits_page
+from gpuwise.view.bill import bill_page, shared_page
 from gpuwise.view.catalogue import Change, changes_page, check_page, offers_page, pools_page
+from gpuwise.view.costs import costs_page
 from gpuwise.view.explanation import explanation_page
 from gpuwise.view.page import Caution, Chart, Facts, Page, Table, Text
 from gpuwise.view.ranking import ranking_page
 from gpuwise.view.workload import workload_page  # fmt: skip
+from tests.cost.test_usage import DAY, REPORT, seen
 from tests.pages import JOB, small_ranking
 from tests.scoring import SEEN, SHIPPED, by_sheet
 from tests.test_view import EURO, fleet
@@ -99,6 +105,13 @@ def shown(page: Page) -> Iterator[str]:
                 yield from (block.title, *block.notes, *(c.title for c in seen.columns if c.title != "★"))
 
 
+METERED = usage_bill(
+    [Meter(name="m", price_per_hour=1.0, events=seen((8, "up"), (9, "stopped")), disk_price_per_month=1.0)],
+    REPORT,
+    [Promise(per_hour=1.0, start=DAY)],
+)
+NODE = Node(name="「n」", price_per_hour=4.0, vcpus=32, accelerators=4, memory_gib=128.0)
+MONTHS = [Month(month="2026-01", currency=code, amount=3.0, charges=1) for code in ("EUR", "USD")]
 PAGES = {
     "ranking": lambda r: ranking_page(r, RankRequest(hours_per_month=400.0, jobs=2, prepare_s=60.0), EURO),
     "explanation": lambda r: explanation_page(JOB, [r.candidates[0].prediction], candidate=r.candidates[0]),
@@ -109,6 +122,9 @@ PAGES = {
     "check": lambda r: check_page([Finding(table="t", row="r", rule="x", message=Message("odd"))], [], {"t": 1}),
     "accuracy": lambda r: splits_page(SHIPPED, by="family"),
     "against": lambda r: against_page(score(SEEN, by_sheet, frozenset()), by="workload"),
+    "bill": lambda r: bill_page(METERED, stated=False),
+    "shared": lambda r: shared_page([split(NODE, [Pod(name="A", vcpus=8)])]),
+    "costs": lambda r: costs_page("billed", "「cost」", "day", MONTHS, [("USD", 3.0), ("EUR", 3.0)], []),
     "changes": lambda r: changes_page("a", "b", [Change(before=None, after=fleet()[0])]),
 }
 

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import cache
 from itertools import pairwise
 from typing import Literal
@@ -392,6 +392,22 @@ def parse_date(text: str) -> date:
     raise InvalidInput(
         Message('"{text}" is not a date of the form YYYY-MM-DD.', text=text),
         Message("Write year-month-day with all digits, such as 2026-11-30."),
+    )
+
+
+def parse_moment(text: str) -> datetime:
+    """A moment as in ISO 8601: 2026-11-30T22:58Z, 2026-11-30 23:58:00+01:00. Without a zone it is left without one."""
+    try:
+        if re.match("[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:", text.strip(), re.I):
+            return datetime.fromisoformat(re.sub(" ?UTC$", "Z", text.strip().upper()))
+    except ValueError:
+        raise InvalidInput(
+            Message('There is no moment "{text}".', text=text.strip()),
+            Message("Check day, hour and minute: write for example 2026-11-30T22:58:00Z."),
+        ) from None
+    raise InvalidInput(
+        Message('"{text}" is not a moment of the form YYYY-MM-DDThh:mm, with Z or an offset.', text=text.strip()),
+        Message("Write for example 2026-11-30T22:58:00Z, or 2026-11-30T23:58:00+01:00."),
     )
 
 

@@ -43,7 +43,7 @@ def test_a_spot_run_is_longer_by_its_expected_interruptions():
     assert spot.time_s.value == pytest.approx(1800 + expected, rel=0.02)
     assert spot.wait_s is None
     assert "spot_losses_per_hour" in dict(spot.time_s.spread)
-    assert [x.kind for x in spot.cost.lines][:3] == ["preparation", "compute", "interruption"]
+    assert [x.kind for x in spot.cost.lines][:3] == ["preparation", "compute", "checkpoints"]
 
 
 def test_every_interval_encloses_its_value():

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from gpuwise.api.machine import ceilings, check
     from gpuwise.api.measuring import measure, runs
     from gpuwise.api.trust import accuracy
+    from gpuwise.api.usage import bill
 
-__all__ = ["accuracy", "ceilings", "check", "data", "describe", "explain", "measure", "rank", "runs"]
+__all__ = ["accuracy", "bill", "ceilings", "check", "data", "describe", "explain", "measure", "rank", "runs"]
 
 _MODULES = {
     "accuracy": "gpuwise.api.trust",
+    "bill": "gpuwise.api.usage",
     "ceilings": "gpuwise.api.machine",
     "check": "gpuwise.api.machine",
     "measure": "gpuwise.api.measuring",

@@ -28,6 +28,9 @@ QUESTIONS = {
     "accuracy": N_(
         "May I trust you? How wrong predictions were on measured rows that were left out, or on a table of your own."
     ),
+    "bill": N_(
+        "What did it cost? From records of what happened: states of machines, pods on a machine, or a cost export."
+    ),
 }
 """The docstrings of the request types, so that `gpuwise --help` need not import these; a test compares them."""
 
@@ -46,6 +49,7 @@ EXAMPLES = {
     "runs": ("gpuwise runs list", "gpuwise runs show 12", "gpuwise runs compare 11 12"),
     "data": ("gpuwise data show p2.xlarge", "gpuwise data list --by provider,gpu --csv"),
     "accuracy": ("gpuwise accuracy", "gpuwise accuracy --against ours.csv --json"),
+    "bill": ("gpuwise bill events.toml --until 2026-11-30T22:58Z", "gpuwise bill focus.csv --kind billed --csv"),
 }  # fmt: skip
 
 EXIT_CODES = {

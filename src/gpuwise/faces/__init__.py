@@ -12,6 +12,7 @@ from gpuwise.errors import Message
 from gpuwise.faces.answer import Answer
 from gpuwise.request import (
     AccuracyRequest,
+    BillRequest,
     CeilingsRequest,
     CheckRequest,
     DataRequest,
@@ -23,8 +24,8 @@ from gpuwise.request import (
 )
 
 __all__ = [
-    "Answer", "accuracy", "ceilings", "check", "data", "data_version", "describe", "explain", "measure", "rank", "runs",
-    "usd_per",
+    "Answer", "accuracy", "bill", "ceilings", "check", "data", "data_version", "describe", "explain", "measure", "rank",
+    "runs", "usd_per",
 ]  # fmt: skip
 Tell = Callable[[Message], None]
 
@@ -94,6 +95,13 @@ def accuracy(request: AccuracyRequest, *, today: date, tell: Tell = _silent) -> 
     from gpuwise.faces import trust
 
     return trust.accuracy(request, today, tell)
+
+
+def bill(request: BillRequest, *, today: date) -> Answer:
+    """What did it cost?"""
+    from gpuwise.faces import usage
+
+    return usage.bill(request, today)
 
 
 def data_version() -> str:

@@ -19,6 +19,7 @@ from gpuwise.request.types import (
     RankRequest,
     Takes,
 )
+from gpuwise.request.usage import BillRequest
 
 __all__ = [
     "CHOICES",
@@ -26,6 +27,7 @@ __all__ = [
     "KINDS",
     "VERBS",
     "AccuracyRequest",
+    "BillRequest",
     "CeilingsRequest",
     "CheckRequest",
     "DataRequest",

@@ -434,4 +434,6 @@ KINDS: dict[str, Kind] = {
     "feed": Kind(_choice("feed")),
     "sort": Kind(_choice("sort")),
     "column": Kind(_choice("column"), split=True),
+    "cost_kind": Kind(_choice("cost_kind")),
+    "moment": Kind(units.parse_moment),
 }

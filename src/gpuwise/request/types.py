@@ -31,10 +31,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "skill": ("first-time", "practised"),
     "sort": ("cost", "time", "price", "p_cheapest"),
     "column": ("provider", "gpu", "market", "region", "country", "host", "date"),
+    "cost_kind": ("effective", "billed", "list", "contracted"),
 }
 """Closed lists, by kind. Those that `model` has too are compared with it by a test: importing it would cost time."""
 
-VERBS = ("rank", "explain", "describe", "measure", "ceilings", "check", "runs", "data", "accuracy")
+VERBS = ("rank", "explain", "describe", "measure", "ceilings", "check", "runs", "data", "accuracy", "bill")
 GROUPS = ("Filters", "Job", "The bill", "Checkpoints", "Until", "Training", "Your own data", "Output")
 
 
