@@ -125,19 +125,25 @@ def _share_usd_per_hour(offers: Catalogue, price: Floats, licence: Floats, hours
     return np.asarray((price - running + licence / HOURS_PER_MONTH) * busy + running)
 
 
+def in_steps(used_s: Floats, step_s: Floats | Seconds, minimum_s: Floats | Seconds) -> Floats:
+    """Each session's seconds, brought up to the minimum and to whole steps, of which one at least is begun."""
+    steps = np.ceil(np.maximum(used_s, minimum_s) / step_s * (1 - ROUNDING))
+    return np.asarray(np.maximum(steps, 1) * step_s)
+
+
 def billed_s(terms: Terms, used_s: Floats, sessions: Floats | float = 1.0) -> Floats:
     """Seconds on the bill for `used_s` seconds of use in so many equal sessions; shape (n,).
 
     A session that begins at an unknown minute touches used / step + 1 steps of the clock on average.
     """
-    each = np.maximum(used_s / sessions, terms.minimum_s)
-    steps = np.maximum(np.ceil(each / terms.step_s * (1 - ROUNDING)), 1)
+    billed = in_steps(used_s / sessions, terms.step_s, terms.minimum_s)
     if terms.calendar.any():
+        each = np.maximum(used_s / sessions, terms.minimum_s)
         begun = np.mod(terms.start_s, terms.step_s)
         touched = np.ceil((begun + each) / terms.step_s * (1 - ROUNDING))
         touched = np.where(np.isnan(terms.start_s), each / terms.step_s + 1, touched)
-        steps = np.where(terms.calendar, touched, steps)
-    return np.asarray(steps * terms.step_s * sessions)
+        billed = np.where(terms.calendar, touched * terms.step_s, billed)
+    return np.asarray(billed * sessions)
 
 
 def charged_h(terms: Terms, hours: Floats) -> Floats:

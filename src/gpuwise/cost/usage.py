@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from gpuwise.cost.billing import ROUNDING, Floats, Terms, billed_s
+from gpuwise.cost.billing import ROUNDING, Floats, in_steps
 from gpuwise.cost.commitments import settle
 from gpuwise.cost.states import DIFFERENT_DISKS, Event, Span, in_order, meaning, spans
 from gpuwise.errors import Message
@@ -186,21 +186,7 @@ def _billed_s(meter: Meter, found: Sequence[Span]) -> Seconds:
             lengths[-1] += span.length_s
         else:
             lengths.append(span.length_s)
-    return meter.nodes * float(billed_s(_terms(meter), np.array(lengths)).sum()) if lengths else 0.0
-
-
-def _terms(meter: Meter) -> Terms:
-    one = np.ones(1)
-    return Terms(
-        price_usd_per_hour=meter.price_per_hour * one,
-        step_s=meter.billing_step_s * one,
-        minimum_s=meter.billing_minimum_s * one,
-        committed=one < 0,
-        share_usd_per_hour=np.nan * one,
-        licence_usd_per_month=0 * one,
-        prepaid_h=0 * one,
-        billable=one > 0,
-    )
+    return meter.nodes * float(in_steps(np.array(lengths), meter.billing_step_s, meter.billing_minimum_s).sum())
 
 
 def _unknown(meter: Meter, span: Span) -> Unknown:
