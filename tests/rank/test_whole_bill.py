@@ -447,3 +447,14 @@ def test_the_checkpoint_interval_follows_how_often_machines_are_lost():
 
     assert share(0.02) == pytest.approx((60 * 0.02 / 2 / HOUR) ** 0.5, rel=0.05), "C / √(2·C·MTBF)"
     assert share(0.32) == pytest.approx(4 * share(0.02), rel=0.1)
+
+
+def test_a_series_of_jobs_loses_at_most_the_one_that_runs_and_waits_once_to_begin():
+    row = offer(gpu="h100", market="spot")
+    asked = BARE | {"losses_per_hour": 0.5, "available_fraction": 0.5, "checkpoint_every_s": inf}
+    alone, series = (only(row, job=lasting(1), jobs=jobs, **asked) for jobs in (1, 20))
+    assert series.accelerator_h.value == pytest.approx(20 * alone.accelerator_h.value)
+    assert series.wait_s.value < 20 * alone.wait_s.value
+    assert series.accelerator_h.log_sd < alone.accelerator_h.log_sd, "twenty jobs even out"
+    one_of_twenty = ranking(row, workloads=(lasting(20),), **asked)
+    assert rules(one_of_twenty) == {"acme-0": "endless"}

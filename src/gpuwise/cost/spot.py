@@ -63,8 +63,8 @@ class Held:
     """What n jobs take on average, arrays of shape (n,); sd: standard deviation of one job.
 
     busy_s: on the bill: work, checkpoints_s, lost_s (work and checkpoints undone) and restart_s. losses: how many.
-    wait_s: without machines, not billed, at the start and after losses; NaN where availability is not known, or where a
-    pool has gaps but no known loss rate. finish_s: busy and waiting.
+    wait_s: without machines, not billed, at the start (first_wait_s of it) and after losses; NaN where availability is
+    not known, or where a pool has gaps but no known loss rate. finish_s: busy and waiting.
     """
 
     busy_s: Floats
@@ -74,11 +74,26 @@ class Held:
     restart_s: Floats
     losses: Floats
     wait_s: Floats
+    first_wait_s: Floats
     finish_sd_s: Floats
 
     @property
     def finish_s(self) -> Floats:
         return self.busy_s + self.wait_s
+
+    def series(self, jobs: Figures) -> Held:
+        """So many such jobs one after another on the same machines: a finished one is not lost, and one waits for the
+        first machine once. Their times are taken as independent."""
+        scaled = {
+            name: getattr(self, name) * jobs for name in ("busy_s", "checkpoints_s", "lost_s", "restart_s", "losses")
+        }
+        return Held(
+            **scaled,
+            busy_sd_s=self.busy_sd_s * np.sqrt(jobs),
+            wait_s=(self.wait_s - self.first_wait_s) * jobs + self.first_wait_s,
+            first_wait_s=self.first_wait_s,
+            finish_sd_s=self.finish_sd_s * np.sqrt(jobs),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,6 +141,7 @@ def held(work_s: Figures, pool: Pool, *, every_s: Figures, write_s: Figures, res
         restart_s=busy.costs_s,
         losses=rate * spent,
         wait_s=rate * spent * outage + away * late,
+        first_wait_s=away * late,
         finish_sd_s=np.sqrt(dispersion * whole.variance_s2 + away * (1 + available) * late**2),
     )
 

@@ -168,7 +168,7 @@ def timing(
     over = Overheads.of(request, assumptions)
     copies = np.where(offers.market.isin(SHARED) | (not request.apart), 1.0, request.jobs)
     jobs = request.jobs / copies
-    work = Work.of(offers, over, run_s * jobs, over.final_s * jobs)
+    work = Work.of(offers, over, run_s, jobs)
     before = Before.of(offers, conditions, over, request, whole)
     starts = _starts(conditions.session_s, work, before, over.write.value)
     elsewhere = ~np.isnan(conditions.cpu_usd_per_hour) & (request.prepare_on == "cpu")

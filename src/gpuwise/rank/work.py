@@ -45,12 +45,13 @@ class Work:
     work_s: Floats
 
     @staticmethod
-    def of(offers: Catalogue, over: Overheads, run_s: Floats, final_s: Floats) -> Work:
-        """run_s: of training. final_s: of the evaluation at its end."""
-        tries = _Tries.of(offers, over, run_s, run_s * (1 + over.evaluation_fraction) + final_s)
-        one, last = tries.at(), np.where(np.isfinite(tries.every_s), tries.write_s, 0.0)
+    def of(offers: Catalogue, over: Overheads, run_s: Floats, jobs: Floats) -> Work:
+        """run_s: training of one job. jobs: so many of them one after another."""
+        tries = _Tries.of(offers, over, run_s, run_s * (1 + over.evaluation_fraction) + over.final_s)
+        one, last = tries.at().series(jobs), np.where(np.isfinite(tries.every_s), tries.write_s * jobs, 0.0)
+        run_s, final_s, work_s = run_s * jobs, over.final_s * jobs, tries.work_s * jobs
         busy = one.busy_s + last
-        errors = {name: tries.log_sd(one, name, sd) for name, sd in over.sds.items()}
+        errors = {name: tries.log_sd(name, sd) for name, sd in over.sds.items()}
         errors[LOSSES] = errors[LOSSES] * np.isnan(offers.losses_per_hour)
         with np.errstate(divide="ignore", invalid="ignore"):
             errors[AS_THEY_FALL] = _log_sd(one.busy_sd_s, one.busy_s)
@@ -60,16 +61,16 @@ class Work:
             spot=tries.spot,
             busy_s=busy,
             every_s=tries.every_s,
-            work_s=tries.work_s,
+            work_s=work_s,
             parts={
                 "compute": run_s,
-                "evaluation": tries.work_s - run_s,
+                "evaluation": work_s - run_s,
                 "checkpoints": one.checkpoints_s + last,
                 "interruption": one.lost_s + one.restart_s,
             },
             losses=one.losses,
             wait_s=np.where(tries.spot, one.wait_s, np.nan),
-            power=np.where(tries.spot, tries.log_sd(one, "work", STRETCH) / STRETCH, trained),
+            power=np.where(tries.spot, tries.log_sd("work", STRETCH) / STRETCH, trained),
             spreads={name: sd for name, sd in errors.items() if sd.any()},
             wait_sd=np.where(tries.spot, np.hypot(over.wait_log_sd, outages), 0.0),
         )
@@ -121,7 +122,7 @@ class _Tries:
             restart_s=self.over.restart.value * times(RESTART),
         )
 
-    def log_sd(self, one: Held, name: str, sd: float) -> Floats:
+    def log_sd(self, name: str, sd: float) -> Floats:
         """Half the distance of ln busy between the figure so many sd above and below; 0 where nothing is ever lost."""
         if not sd or not self.spot.any():
             return np.zeros(len(self.spot))

@@ -21,6 +21,9 @@ from gpuwise.view.workload import assumed, end_facts, feed_facts, job_text
 OLD_PRICE_DAYS = 90
 """An older price of the cheapest offer is named in the answer, not only in its row."""
 
+NAMED_WAIT_FRACTION = 0.1
+"""A wait that is a larger share of the time is named beside it."""
+
 OUTCOME_RULES = (
     "cpu_architecture", "does_not_fit", "no_prediction", "not_stated", "session_too_short", "host_ends", "endless",
     "deadline", "budget",
@@ -174,6 +177,15 @@ def _sentence(candidate: Candidate, request: RankRequest, given: Setting) -> str
 
 def _time(candidate: Candidate, given: Setting) -> str:
     """The time, with P10 and P90 where the length of the job is itself uncertain."""
+    assert candidate.time_s is not None
+    wait, time = candidate.wait_s, candidate.time_s
+    if wait is not None and wait.value > NAMED_WAIT_FRACTION * time.value:
+        said = _("{time}, of which {wait} waiting for machines")
+        return said.format(time=_length(candidate, given), wait=figures.duration(wait.value))
+    return _length(candidate, given)
+
+
+def _length(candidate: Candidate, given: Setting) -> str:
     assert candidate.time_s is not None
     stop, inside = given.workloads[candidate.workload].stop, candidate.time_s.interval()
     low, middle, high = (figures.duration(s) for s in (inside.low, inside.value, inside.high))
