@@ -188,6 +188,9 @@ def scaling(workload: Workload, accelerator: Accelerator, platform: Platform, ra
     half = _half(workload.name, workload.precision)
     at = Sharing(losses.work, card_model(accelerator), link, n, gb_per_s, _faster(accelerator, link), half=half)
     efficiency, situation, sd = _shared(at, losses)
+    if platform.nodes == 1 and n > MOST_IN_ONE:  # where machines begin, the network must not take a device away
+        inside = scaling(workload, accelerator, replace(platform, per_node=MOST_IN_ONE), rate_1, losses)
+        efficiency = max(efficiency, MOST_IN_ONE * inside.efficiency / n)
     if platform.link is None and situation in ("card", "workload") and not _on_board(accelerator):
         sd = hypot(sd, DOUBTFUL_LINK_SD)
     near = "kin" if situation in ("card", "workload") and losses.kin(at.card) else situation
