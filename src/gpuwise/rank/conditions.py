@@ -151,7 +151,7 @@ class Conditions:
             cap_h=_first(offers.monthly_cap_h, np.where(rented, around.number(offers, "monthly_cap_h"), np.nan)),
             **_stopped(offers, around),
             resume_in_doubt=around.says(offers, "resume", "may have no GPU") | offers.host.isin(("peer",)),
-            shared=offers.host_shared.isin(("yes",)),
+            shared=offers.host_shared.isin(("yes",)) | _part_of_a_host(offers),
             cpu_usd_per_hour=_cpu(offers, around),
             disk_usd_per_gb_month=_first(
                 offers.storage_usd_per_gb_month, np.where(rented, disk.each(lambda t: t.first_usd), np.nan)
@@ -168,6 +168,12 @@ class Conditions:
 
 def _first(own: Floats, provider: Floats) -> Floats:
     return np.where(np.isnan(own), provider, own)
+
+
+def _part_of_a_host(offers: Catalogue) -> Mask:
+    """Fewer GPUs than the physical host holds, and nobody says that the rest stands empty."""
+    part = offers.host_gpus > offers.accelerators
+    return np.asarray(part & ~offers.host_shared.isin(("no",)))
 
 
 def _stopped(offers: Catalogue, around: Surroundings) -> dict[str, Mask]:

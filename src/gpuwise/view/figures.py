@@ -191,7 +191,12 @@ def price(offer: Offer, fx: Fx | None, usd_per_hour: float | None = None) -> Cel
     if offer.price_unit == "hour" or (offer.price_unit == "term" and offer.term_h is None):
         return Cell(shown=_("{price} /h").format(price=exact_number(local, 2)), value=hourly, title=_native(offer))
     hours = HOURS_PER_MONTH if offer.price_unit == "month" else (offer.term_h or 0)
-    title = _("{price} an hour if it is used all the time").format(price=exact_number(float(f"{local:.4g}"), 2))
+    used = (
+        _("{price} an hour if used the whole month")
+        if offer.price_unit == "month"
+        else _("{price} an hour if used all the time")
+    )
+    title = used.format(price=exact_number(float(f"{local:.4g}"), 2))
     shown = _("{price} /month") if offer.price_unit == "month" else _("{price} /{term}")
     shown = shown.format(price=amount(hourly * hours, fx), term=term(offer.term_h or 0))
     return Cell(shown=shown, value=hourly, title=title)
