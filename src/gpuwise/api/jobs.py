@@ -53,7 +53,7 @@ class Explained:
     ranking: where a GPU was asked about, the cheapest offers with it. instead: the cheapest offer with enough memory,
     where that is in doubt. largest_batch: by platform, the largest batch per device that fits. several: 1, 2, 4, 8 and
     as many as asked of the GPU. nearest: the measured rows that are nearest to the one platform asked about.
-    provider: what is known of the platform of the offer.
+    provider: what is known of the platform of the offer. sources: key -> title of what bill and platform stand on.
     """
 
     request: ExplainRequest
@@ -70,6 +70,7 @@ class Explained:
     several: tuple[Several, ...] = ()
     nearest: tuple[BenchmarkResult, ...] = ()
     provider: Provider | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +150,15 @@ def _refuse_totals(request: JobFilters, workloads: Sequence[Workload]) -> None:
             Message("{option}: nothing says how long {name} is.", option=given[0], name=endless[0]),
             Message("Give its length: --samples and --epochs."),
         )
+
+
+def _cited(candidate: Candidate | None, provider: Provider | None) -> Mapping[str, str]:
+    """The sources that bill and platform name, by the key that they are named by."""
+    lines = candidate.cost.lines if candidate and candidate.cost else ()
+    facts = provider.facts.values() if provider else ()
+    named = dict.fromkeys([*(line.source.rpartition(", ")[2] for line in lines), *(fact.source for fact in facts)])
+    known = package.sources()
+    return {key: _title(known[key]) for key in named if key in known}
 
 
 def _title(source: Mapping[str, str]) -> str:
@@ -234,7 +244,8 @@ def _explained(
         instead=_surely_fitting(request, world, workload, answers),
         largest_batch={a.platform: _largest(workload, a) for a in answers},
         nearest=_nearest(workload, answers),
-        provider=package.providers().get(candidate.offer.provider) if candidate else None,
+        provider=(provider := package.providers().get(candidate.offer.provider) if candidate else None),
+        sources=_cited(candidate, provider),
     )
 
 

@@ -76,6 +76,7 @@ def _explained_page(r: api.Explained) -> Page:
         several=r.several,
         nearest=r.nearest,
         provider=r.provider,
+        sources=r.sources,
     )
 
 
@@ -95,6 +96,7 @@ def _explained_document(r: api.Explained) -> Mapping[str, Any]:
             "exclusions": [forms.exclusion(e) for e in r.exclusions],
             "offers": [forms.candidate(c) for c in r.ranking.candidates] if r.ranking else [],
             "several": [forms.several(row) for row in r.several],
+            "sources": dict(r.sources),
             "platform": forms.platform(r.provider),
             "nearest": [forms.measured(row) for row in r.nearest],
             "errors": {a.platform: forms.errors(a.throughput_per_s) for a in r.answers if isinstance(a, Prediction)},

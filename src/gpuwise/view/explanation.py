@@ -38,12 +38,13 @@ def explanation_page(
     several: Sequence[Several] = (),
     nearest: Sequence[BenchmarkResult] = (),
     provider: Provider | None = None,
+    sources: Mapping[str, str] = MappingProxyType({}),
 ) -> Page:
     """The answer to `explain`.
 
     answers: one platform is explained in full, several are compared and explained in short. candidate: the offer asked
     about, priced; exclusions: why it was left out, if it was. ranking: the cheapest offers with the GPU asked about.
-    instead, largest_batch, several, nearest, provider: as in `api.Explained`.
+    instead, largest_batch, several, nearest, provider, sources: as in `api.Explained`.
     """
     return Page(
         title=_("Why do we think so about {workload}?").format(workload=workload.name),
@@ -53,6 +54,7 @@ def explanation_page(
             *several_blocks(several, fx),
             *memory_blocks(workload, answers, largest=largest_batch, instead=instead, fx=fx),
             workload_facts(workload),
+            *([_sources(sources)] if sources else []),
         ),
     )
 
@@ -87,6 +89,11 @@ def _blocks(
             yield _bill(candidate.cost.lines, candidate.cost.billed_usd, candidate.cost.credit_usd, fx)
         if provider and provider.facts:
             yield platform_facts(provider)
+
+
+def _sources(sources: Mapping[str, str]) -> Facts:
+    facts = tuple(Fact(label=_("Source {key}").format(key=key), text=title) for key, title in sources.items())
+    return Facts(title=_("What bill and platform stand on"), facts=facts)
 
 
 def _nearest(rows: Sequence[BenchmarkResult]) -> Table:
