@@ -17,6 +17,7 @@ from gpuwise.errors import InvalidInput, Message
 from gpuwise.integrity import Finding, check, check_hashes
 from gpuwise.model import Accelerator, Fx, Offer
 from gpuwise.names import Index, resolve
+from gpuwise.offer import Provider
 from gpuwise.plugins import source
 from gpuwise.rank import listed
 from gpuwise.request import DataRequest
@@ -51,11 +52,15 @@ class Listed(_Answer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named(_Answer):
-    """`data show`: the offers of that name known on the day, newest first, and the accelerators it stands for."""
+    """`data show`: the offers of that name known on the day, newest first, and the accelerators it stands for.
+
+    provider: what is known of the platform, where the name is a provider's.
+    """
 
     name: str
     offers: tuple[Offer, ...]
     accelerators: tuple[Accelerator, ...]
+    provider: Provider | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +137,7 @@ def _show(request: DataRequest, today: date) -> Named:
         name=name,
         offers=tuple(found[: request.limit]),
         accelerators=gpus or tuple(held.values()),
+        provider=package.providers().get(wanted),
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuwise.locale import _, words
 from gpuwise.model import Accelerator, Fx, Offer
+from gpuwise.offer import Provider
 from gpuwise.units import HOURS_PER_MONTH
 from gpuwise.view import figures, offers
 from gpuwise.view.page import Block, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
@@ -129,10 +130,16 @@ def _dates(pool: Pool) -> Cell:
     return Cell(shown=_(" to ").join(dict.fromkeys((days[0], days[-1]))), value=days[-1])
 
 
-def name_page(name: str, found: Sequence[Offer], accelerators: Sequence[Accelerator], fx: Fx | None = None) -> Page:
-    """`data show NAME`: what a name stands for. found: offers of that name, newest first; accelerators: their GPUs."""
+def name_page(
+    name: str, found: Sequence[Offer], accelerators: Sequence[Accelerator], fx: Fx | None = None,
+    provider: Provider | None = None,
+) -> Page:  # fmt: skip
+    """`data show NAME`: what a name stands for. found: offers of that name, newest first; accelerators: their GPUs;
+    provider: what is known of its platform, where it is one."""
     if found and name.casefold() == found[0].provider.casefold():
-        return _provider_page(found, fx)
+        page = _provider_page(found, fx)
+        facts = [offers.platform_facts(provider)] if provider and provider.facts else []
+        return replace(page, blocks=(*page.blocks, *facts))
     blocks: list[Block] = [Text(text=_meaning(name, found, accelerators), role="answer")]
     blocks += [Facts(title=a.name, facts=tuple(_device_facts(a))) for a in accelerators]
     if found:
