@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuwise import faces, request
-from gpuwise.errors import DataError, InvalidInput
+from gpuwise.errors import DataError, InvalidInput, UnknownName
 from gpuwise.request import ExplainRequest, RankRequest, Takes
 from gpuwise.view.page import Text
 
@@ -70,7 +70,7 @@ def test_uc_049_a_stated_range_becomes_gpu_hours_and_money_of_the_lowest_confide
     assert result["excluded_by_rule"] == {"not_stated": 1}
     page = faces.rank(asked(**said), today=DAY).page()
     answer = " ".join(b.text for b in page.blocks if isinstance(b, Text) and b.role == "answer")
-    assert "384 to 576 GPU-hours as you stated" in answer
+    assert "384 to 576 GPU-hours of work as you stated" in answer
     assert "gpuwise measure" in answer
     assert result["tested"] == [], "no test of the predictor stands behind it"
 
@@ -215,3 +215,33 @@ def test_what_nobody_stated_is_named_as_not_contained() -> None:
         "final_evaluation": "1 min",
     }
     assert unsaid(**all_of_it) == ""
+
+
+def test_a_place_that_nobody_has_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="us-esat-1") as error:
+        faces.rank(asked(workloads=["painter-light"], data_size="10GB", **{"from": "aws/us-esat-1"}), today=DAY)
+    assert "us-east-1" in error.value.nearest
+    with pytest.raises(UnknownName, match="nowhere"):
+        faces.rank(asked(workloads=["painter-light"], data_size="10GB", **{"from": "nowhere"}), today=DAY)
+
+
+def test_the_bill_of_a_stated_job_is_explained_line_by_line(write: Write) -> None:
+    said = {"takes": "48 h on A100-SXM4-80GB:8", "offers": write("o.csv", EIGHT), "only-offers": True}
+    answer = faces.explain(request.parse(ExplainRequest, said), today=DAY)
+    found = answer.json()["result"]
+    assert {line["kind"] for line in found["candidate"]["cost_lines"]} == {"preparation", "compute"}
+    assert found["nearest"] == []
+    assert found["candidate"]["method"] == "stated"
+    with pytest.raises(InvalidInput, match="WORKLOAD is missing"):
+        request.parse(ExplainRequest, {})
+
+
+def test_the_interval_of_a_spot_job_never_begins_before_its_work_is_done(write: Write) -> None:
+    spot = EIGHT.replace("on-demand", "spot")
+    said = {"takes": "48 h on A100-SXM4-80GB:8", "offers": write("o.csv", spot), "only_offers": True, "prepare": "0 s"}
+    risky = {"checkpoint_every": "never", "spot_losses": "0.05", "spot_available": "90%"}
+    (candidate,) = ranked(**said, **risky)["candidates"]
+    assert candidate["accelerator_h"]["low"] >= 384 * (1 - 1e-9)
+    assert candidate["cost_usd"]["low"] >= 48 * 8.80 * (1 - 1e-6)
+    assert candidate["time_s"]["low"] >= 48 * 3600 * (1 - 1e-9)
+    assert candidate["accelerator_h"]["high"] > 2 * 384

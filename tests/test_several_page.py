@@ -89,12 +89,12 @@ def test_uc_061_both_gpus_of_a_mixed_machine_are_named_and_the_smaller_memory_co
 
 
 def test_uc_061_counts_in_a_mixed_machine_add_up() -> None:
-    (found,) = platforms("RTX 3090:2 + GTX 1080 Ti")
+    (found,), _notes = platforms("RTX 3090:2 + GTX 1080 Ti")
     assert (found.accelerators, found.mixed, found.name) == (3, True, "rtx-3090+gtx-1080-ti")
 
 
 def test_one_gpu_named_twice_is_a_machine_with_two() -> None:
-    (found,) = platforms("RTX 3090 + RTX 3090")
+    (found,), _notes = platforms("RTX 3090 + RTX 3090")
     assert (found.accelerators, found.mixed) == (2, False)
 
 

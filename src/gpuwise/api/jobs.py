@@ -13,7 +13,16 @@ from typing import Any
 from gpuwise.api.several import several_of
 from gpuwise.api.situations import situations
 from gpuwise.api.stated import stated, stated_workload
-from gpuwise.api.world import World, as_offered, own_runs, platforms, unknown, workload_of, workloads_of_runs
+from gpuwise.api.world import (
+    World,
+    as_offered,
+    check_place,
+    own_runs,
+    platforms,
+    unknown,
+    workload_of,
+    workloads_of_runs,
+)
 from gpuwise.errors import InvalidInput, MeasurementFailed, Message, MissingEvidence
 from gpuwise.model import BenchmarkResult, Candidate, Exclusion, Fx, Platform, Prediction, Ranking, Refusal, Workload
 from gpuwise.offer import Provider
@@ -88,12 +97,9 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
     workloads = [stated_workload()] if request.takes else _workloads(request)
     _refuse_repeated([workload.name for workload in workloads])
     _refuse_totals(request, workloads)
-    world = World.of(request, workloads, today)
-    if request.takes:
-        asked = platforms(request.takes.gpu, "--takes")
-        world = replace(world, context=replace(world.context, predict=stated(request.takes, asked)))
+    world = _world(request, workloads, today)
     ranking = rank_offers(world.offers, workloads, as_offered(request, world.offers), world.context)
-    known = package.sources()
+    known = cited_sources()
     used = sorted({c.offer.source.ref for c in (*ranking.candidates, *ranking.frontier, *ranking.own)})
     titles = {key: _title(known[key]) for key in used if key in known}
     notes = (*world.notes, *ranking.warnings)
@@ -113,6 +119,17 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
             [workload.name for workload in workloads if _on_many_cards(workload)],
         ),
     )
+
+
+def _world(request: JobFilters, workloads: Sequence[Workload], today: date) -> World:
+    """With the predictor that fits the job: ours, or what the person stated."""
+    world = World.of(request, workloads, today)
+    check_place(request.data_from, world.offers)
+    if request.takes is None:
+        return world
+    asked, notes = platforms(request.takes.gpu, "--takes")
+    context = replace(world.context, predict=stated(request.takes, asked))
+    return replace(world, context=context, notes=(*world.notes, *notes))
 
 
 def _workloads(request: RankRequest) -> list[Workload]:
@@ -157,8 +174,14 @@ def _cited(candidate: Candidate | None, provider: Provider | None) -> Mapping[st
     lines = candidate.cost.lines if candidate and candidate.cost else ()
     facts = provider.facts.values() if provider else ()
     named = dict.fromkeys([*(line.source.rpartition(", ")[2] for line in lines), *(fact.source for fact in facts)])
-    known = package.sources()
+    known = cited_sources()
     return {key: _title(known[key]) for key in named if key in known}
+
+
+def cited_sources() -> Mapping[str, Mapping[str, str]]:
+    """Sources outside the bundle; a table of it that figures were computed from is none, and a person's file may bear
+    its name."""
+    return {key: source for key, source in package.sources().items() if not key.endswith(".csv")}
 
 
 def _title(source: Mapping[str, str]) -> str:
@@ -169,11 +192,11 @@ def _title(source: Mapping[str, str]) -> str:
 
 def explain(request: ExplainRequest, *, today: date) -> Explained:
     """Why do you think so? Of an offer, of a GPU, or of the best offer. UnknownName for an id that no offer has."""
-    workload = workload_of(request.workload, request)
+    workload = stated_workload() if request.workload is None else workload_of(request.workload, request)
     _refuse_totals(request, [workload])
-    world = World.of(request, [workload], today)
+    world = _world(request, [workload], today)
     if request.on is not None:
-        return _of_gpu(request, world, workload, platforms(request.on))
+        return _of_gpu(request, world, workload, platforms(request.on)[0])
     ranking = rank_offers(world.offers, [workload], _wanted(request, world), world.context)
     if request.offer is None:
         found = ranking.candidates[:1]
@@ -242,8 +265,8 @@ def _explained(
         warnings=world.notes,
         fx=world.fx,
         instead=_surely_fitting(request, world, workload, answers),
-        largest_batch={a.platform: _largest(workload, a) for a in answers},
-        nearest=_nearest(workload, answers),
+        largest_batch={} if request.takes else {a.platform: _largest(workload, a) for a in answers},
+        nearest=() if request.takes else _nearest(workload, answers),
         provider=(provider := package.providers().get(candidate.offer.provider) if candidate else None),
         sources=_cited(candidate, provider),
     )
@@ -330,4 +353,5 @@ def _refuse_counting(request: DescribeRequest) -> None:
 def _wanted(request: ExplainRequest, world: World, limit: int | None = None) -> RankRequest:
     """The ranking that the explanation is about: the same filters and job options."""
     shared: Mapping[str, Any] = {f.name: getattr(request, f.name) for f in fields(JobFilters)}
-    return as_offered(RankRequest(workloads=(request.workload,), limit=limit, **shared), world.offers)
+    named = () if request.workload is None else (request.workload,)
+    return as_offered(RankRequest(workloads=named, limit=limit, **shared), world.offers)

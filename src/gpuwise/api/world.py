@@ -248,10 +248,26 @@ def rate_notes(fx: Fx | None, as_of: date) -> tuple[Message, ...]:
     return (Message("no rate of {code} up to {as_of} is known: the one of {day} is used", **values),)
 
 
-def platforms(text: str, option: str = "--on") -> list[Platform]:
+def check_place(place: str, offers: Catalogue) -> None:
+    """UnknownName where data is said to lie at a provider or in a region that neither offers nor tariffs have."""
+    provider, slash, region = place.partition("/")
+    if place == "here":
+        return
+    tariffs = package.tariffs()
+    known = {*offers.provider.values, *tariffs.providers}
+    if provider not in known:
+        raise unknown("provider in --from", provider, [*sorted(known), "here"])
+    theirs = offers.take(offers.provider.isin((provider,)))
+    regions = {theirs.region[row] for row in range(len(theirs))} | tariffs.regions(provider)
+    named = sorted(name for name in regions if name)
+    if slash and named and region not in named:
+        raise unknown("region of that provider in --from", region, named)
+
+
+def platforms(text: str, option: str = "--on") -> tuple[list[Platform], tuple[Message, ...]]:
     """The platforms that an option names: one a variant; with "+" between them, one machine that has them all."""
     if _AND.search(text):
-        return [_mixed([platforms(part) for part in _AND.split(text)], text)]
+        return [_mixed([platforms(part)[0] for part in _AND.split(text)], text)], ()
     index = Index(package.accelerators().values())
     picked = resolve_request(index, text)
     if not picked.ids:
@@ -265,7 +281,7 @@ def platforms(text: str, option: str = "--on") -> list[Platform]:
             Message("Write A100-80GB:2."),
         )
     count = 1 if picked.count is None or picked.count.low is None else int(picked.count.low)
-    return [Platform(variants=(package.accelerators()[name],), per_node=count) for name in picked.ids]
+    return [Platform(variants=(package.accelerators()[name],), per_node=count) for name in picked.ids], picked.notes
 
 
 _AND = re.compile(r"\s*\+\s*")

@@ -230,7 +230,7 @@ def bill_lines(
     hours = float(billed_s(one, used, sessions)[0]) / SECONDS_PER_HOUR
     net = [*_machine_lines(one, hours, parts_s, source, sessions), *(thing.line for thing in beside if thing.quantity)]
     vat, taxed = float(one.vat_fraction[0]), sum(line.amount_usd for line in net)
-    return (*net, *([_line("VAT", taxed, "USD", vat, "request")] if vat and taxed else []))
+    return (*net, *([_line("VAT", vat, "of the net bill", taxed, "--vat")] if vat and taxed else []))
 
 
 def _machine_lines(

@@ -78,6 +78,11 @@ class Tariffs:
         known: Mapping[str | None, Tariff] = self._found.get((provider, item), {})
         return known.get(region) or known.get(None) or max(known.values(), key=_usual, default=None)
 
+    def regions(self, provider: str) -> frozenset[str]:
+        """Those that the provider's tariffs name."""
+        found = (known for (name, _item), known in self._found.items() if name == provider)
+        return frozenset(region for known in found for region in known if region)
+
     @property
     def providers(self) -> frozenset[str]:
         return frozenset(provider for provider, _item in self._found)

@@ -80,6 +80,11 @@ def _explained_page(r: api.Explained) -> Page:
     )
 
 
+def _absent(name: str, value: object, reason: str) -> Mapping[str, str]:
+    """The reason of a missing value, under its name and _reason."""
+    return {} if value else {f"{name}_reason": reason}
+
+
 def _explained_document(r: api.Explained) -> Mapping[str, Any]:
     from gpuwise.render import data as forms
 
@@ -89,10 +94,10 @@ def _explained_document(r: api.Explained) -> Mapping[str, Any]:
             "workload": r.workload,
             "predictions": r.answers,
             "candidate": forms.candidate(r.candidate) if r.candidate else None,
-            "candidate_reason": None if r.candidate else _("no single offer was asked about, or it was left out"),
+            **_absent("candidate", r.candidate, _("no single offer was asked about, or it was left out")),
             "largest_batch": r.largest_batch,
             "instead": forms.candidate(r.instead) if r.instead else None,
-            "instead_reason": None if r.instead else _("memory is enough, or no offer has enough"),
+            **_absent("instead", r.instead, _("memory is enough, or no offer has enough")),
             "exclusions": [forms.exclusion(e) for e in r.exclusions],
             "offers": [forms.candidate(c) for c in r.ranking.candidates] if r.ranking else [],
             "several": [forms.several(row) for row in r.several],

@@ -109,7 +109,7 @@ def beside(
             once("preparation without GPU", "h", timing.cpu_s / SECONDS_PER_HOUR, conditions.cpu_usd_per_hour,
                  lambda row: around.cpu_source(offers.provider[row], offers.region[row])),
             once("standing stopped", "h", on, price_usd_per_hour, price_list),
-            once("disk while stopped", "GB-month", kept * disk / HOURS_PER_MONTH, conditions.disk_usd_per_gb_month,
+            once("disk in between", "GB-month", kept * disk / HOURS_PER_MONTH, conditions.disk_usd_per_gb_month,
                  listed(conditions.disk)),
             *_moved(offers, conditions, around, request, timing, rented, price_list),
         )

@@ -21,7 +21,8 @@ LEAST_S = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overheads:
-    """prepare: seconds before the first step, by what is there already (ready, bare, unknown). image_s: to fetch it.
+    """prepare: seconds before the first step, by what is there already (ready, bare, unknown). image: seconds to fetch
+    and unpack it, as fast as the link and what is usual allow.
 
     near, far: rates at which data comes from its own region, or from elsewhere. write: time of a checkpoint; every_s:
     training between two, None where nobody said. restart: after an interruption. losses: an hour and machine;
@@ -52,7 +53,8 @@ class Overheads:
     @staticmethod
     def of(request: JobFilters, assumptions: Assumptions) -> Overheads:
         said = _Said(assumptions)
-        image_rate = said.rate(request.network_gb_per_s, IMAGE_RATE)
+        link, unpacking = said.rate(request.network_gb_per_s, IMAGE_RATE), said.rate(None, IMAGE_RATE)
+        image_rate = min(link, unpacking, key=lambda rate: rate.value)
         available = request.available_fraction
         return Overheads(
             prepare={kind: _preparation(kind, request, assumptions) for kind in ("ready", "bare", "unknown")},

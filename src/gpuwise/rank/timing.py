@@ -106,16 +106,19 @@ class Timing:
     def used(self, row: int, run: Estimate) -> Estimate:
         """How long the machine is held, with named errors. run: seconds of training with its own."""
         first = [self.over.restart] if self.elsewhere[row] else self._before(row)
-        return _sum([*first, self._busy(row, run)]) * float(self.copies[row])
+        held = _sum([*first, self._busy(row, run)]) * float(self.copies[row])
+        if not self.work.losses[row]:
+            return held
+        work = replace(run, value=float(self.work.work_s[row]))
+        return _at_least(held, (_sum([*first, work]) * float(self.copies[row])).interval().low)
 
     def done(self, row: int, run: Estimate) -> Estimate:
         """How long it is until the job is done: waiting, preparing elsewhere and standing stopped too."""
         elsewhere = self._before(row) if self.elsewhere[row] else []
         once = [*elsewhere, *([exact(self.stopped_s)] if self.stopped_s else [])]
-        wait = self.wait(row)
-        return _sum(
-            [self.used(row, run), *(part * float(self.copies[row]) for part in once), *([wait] if wait else [])]
-        )
+        held, wait = self.used(row, run), self.wait(row)
+        parts = [held, *(part * float(self.copies[row]) for part in once), *([wait] if wait else [])]
+        return _at_least(_sum(parts), held.interval().low) if self.work.losses[row] else _sum(parts)
 
     def wait(self, row: int) -> Estimate | None:
         """Until a machine is there, at first and after each loss; None if nobody says."""
@@ -144,6 +147,12 @@ class Timing:
         image = [self.over.image * starts] if self.over.image else []
         rate, data = self.over.rate(bool(before.near[row])), float(before.data_s[row])
         return [prepare * starts, *image, *([(data * rate.value) / rate] if data else [])]
+
+
+def _at_least(estimate: Estimate, low: float) -> Estimate:
+    """No luck makes a job shorter than its work: the lower end of an interval that losses widen stops there."""
+    inside = estimate.interval()
+    return replace(estimate, bounds=(low, inside.high)) if inside.low < low <= inside.value else estimate
 
 
 def _sum(parts: list[Estimate]) -> Estimate:

@@ -91,6 +91,10 @@ class JobFilters(BillFilters):
     jobs: int = about(
         "How many such jobs, one after another.", kind="count", show="N", default=1, group="Job", example="60"
     )
+    takes: Takes | None = about(
+        "Instead of a workload: how long such a job takes, and on which GPUs. Only offers with just these are priced.",
+        kind="takes", show="TIME@GPU:N", group="Job", example="2-3 days on 8xA100",
+    )  # fmt: skip
     tax: str = about(
         "net: you reclaim VAT; gross: you pay it.", kind="tax", show="MODE", default="net", group="Job", example="gross"
     )
@@ -127,10 +131,6 @@ class JobFilters(BillFilters):
 class RankRequest(JobFilters):
     """Where should these jobs run? Every offer with its time and cost, and what was left out and why."""
 
-    takes: Takes | None = about(
-        "Instead of a workload: how long such a job takes, and on which GPUs. Only offers with just these are priced.",
-        kind="takes", show="TIME@GPU:N", group="Job", example="2-3 days on 8xA100",
-    )  # fmt: skip
     workloads: tuple[str, ...] = about(
         "Built-in names or TOML files; without any, the jobs that --measured names.",
         default=(), show="WORKLOAD", example="painter-heavy", positional=True,
@@ -146,9 +146,8 @@ class RankRequest(JobFilters):
 class ExplainRequest(JobFilters):
     """Why do you think so? The evidence behind one prediction: of an offer, of a GPU, or of the best offer."""
 
-    workload: str = about(
-        "A built-in name or a TOML file.",
-        default=MISSING, show="WORKLOAD", example="painter-heavy", positional=True, required=True,
+    workload: str | None = about(
+        "A built-in name or a TOML file.", show="WORKLOAD", example="painter-heavy", positional=True,
     )  # fmt: skip
     offer: str | None = about(
         "The offer to explain, by its id.", show="ID", example="aws/p3.2xlarge/us-east-1/on-demand"

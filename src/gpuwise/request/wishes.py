@@ -28,7 +28,7 @@ def refuse_contradictions(request: object) -> None:
     if isinstance(request, JobFilters):
         _refuse_no_tax(request)
         _refuse_two_ends(request)
-    if isinstance(request, RankRequest):
+    if isinstance(request, JobFilters):
         _refuse_no_work(request)
     if isinstance(request, ExplainRequest) and request.offer and request.on:
         raise InvalidInput(Message("--offer and --on exclude each other: one names an offer, the other a GPU."), ONE)
@@ -136,19 +136,25 @@ def _refuse_two_ends(request: JobFilters) -> None:
         )
 
 
-def _refuse_no_work(request: RankRequest) -> None:
-    """A stated time is all that is known of the job: nothing that a workload has can be changed."""
+OF_A_WORKLOAD = (
+    "measured", "batch", "epochs", "samples", "target_fraction", "early_stop_epochs", "precision", "mode",
+)  # fmt: skip
+"""What can be changed of a workload."""
+
+
+def _refuse_no_work(request: JobFilters) -> None:
+    """A job is named, measured or stated; of a stated one nothing is known that could be changed."""
+    named = "workload" if isinstance(request, ExplainRequest) else "workloads"
+    asked = {option.field: option for option in options(type(request)).values()}
     if request.takes is None:
-        if not (request.workloads or request.measured):
-            what = next(option for option in options(RankRequest).values() if option.field == "workloads")
+        measured = isinstance(request, RankRequest) and request.measured
+        if named in asked and not getattr(request, named) and not measured:
             raise InvalidInput(
-                Message("{what} is missing: {help}", what=what.spelled, help=what.help),
-                Message("Give it, for example: {example}", example=what.example),
+                Message("{what} is missing: {help}", what=asked[named].spelled, help=asked[named].help),
+                Message("Give it, for example: {example}", example=asked[named].example),
             )
         return
-    fields = ("workloads", "measured", "batch", "epochs", "samples", "target_fraction", "early_stop_epochs",
-              "precision", "mode")  # fmt: skip
-    said = [o.spelled for o in options(RankRequest).values() if o.field in fields and getattr(request, o.field)]
+    said = [asked[name].spelled for name in (named, *OF_A_WORKLOAD) if getattr(request, name)]
     if said:
         raise InvalidInput(Message("--takes and {other} exclude each other: the time is stated.", other=said[0]), ONE)
 

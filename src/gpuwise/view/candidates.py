@@ -283,11 +283,14 @@ class _Ends(tuple[Any, Any]):
 
 def _in_one(marks: Sequence[Message]) -> str:
     """Marks of one kind as one: "price 77–190 days old (23)"."""
-    spread = {}
+    spread: dict[str, _Ends | str] = {}
     for name in marks[0].values:
-        values = sorted({mark.values[name] for mark in marks}, key=lambda v: v if isinstance(v, int | float) else 0)
-        spread[name] = _Ends((values[0], values[-1]))
-    return f"{words(Message(marks[0].template, **spread))} ({len(marks)})"
+        values = {mark.values[name] for mark in marks}
+        numbers = sorted(value for value in values if isinstance(value, int | float))
+        listed = ", ".join(sorted(words(v) if isinstance(v, Message) else str(v) for v in values))
+        spread[name] = _Ends((numbers[0], numbers[-1])) if len(numbers) == len(values) else listed
+    rows = {id(mark) for mark in marks}
+    return f"{words(Message(marks[0].template, **spread))} ({len(rows)})"
 
 
 def _legend(rows: Sequence[Candidate], given: Setting) -> Iterator[tuple[str, str]]:

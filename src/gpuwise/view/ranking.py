@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
-from gpuwise.estimate import Estimate
 from gpuwise.locale import _, words
 from gpuwise.model import Candidate, Fx, Offer, Ranking
 from gpuwise.predict.tested import Tested
-from gpuwise.request import RankRequest
+from gpuwise.request import RankRequest, Takes
+from gpuwise.units import SECONDS_PER_HOUR
 from gpuwise.view import figures
 from gpuwise.view.candidates import Setting, candidate_table, ranked, setting, shown
 from gpuwise.view.chart import cost_time_chart
@@ -77,8 +77,10 @@ def _left_unsaid(ranking: Ranking, request: RankRequest) -> Iterator[Text]:
     """What of the job no figure contains, since nobody said it (UC-053)."""
     if not ranking.candidates or all(workload.undecided for workload in ranking.workloads):
         return
+    spot = any(c.offer.market == "spot" for c in (*ranking.candidates, *ranking.frontier))
+    but = _("checkpoints, but for those assumed of spot offers (--checkpoint)")
     parts = (
-        (request.checkpoint_s is None, _("checkpoints (--checkpoint)")),
+        (request.checkpoint_s is None, but if spot else _("checkpoints (--checkpoint)")),
         (not (request.evaluation_s or request.final_evaluation_s), _("evaluation (--evaluation)")),
         (request.disk_gb is None, _("disk (--disk)")),
         (request.data_gb is None, _("copying the data (--data-size)")),
@@ -105,8 +107,8 @@ def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, 
     cheapest = min(choice, key=lambda c: (_cost(c), _seconds(c)))
     fastest = min(choice, key=lambda c: (_seconds(c), _cost(c)))
     yield _("Cheapest: {what}").format(what=_sentence(cheapest, request, given)) + _sure(cheapest, ranking.as_of)
-    if request.takes is not None and cheapest.accelerator_h is not None:
-        yield _stated(cheapest.accelerator_h)
+    if request.takes is not None:
+        yield _stated(request.takes, cheapest.offer.accelerators)
     if fastest.offer.id == cheapest.offer.id:
         yield _("It is also the fastest.")
     else:
@@ -126,14 +128,13 @@ def _no_answer(known: Sequence[Candidate], ranking: Ranking, request: RankReques
         yield _("Say how busy an owned machine is, and it is ranked by its share: --hours-per-month.")
 
 
-def _stated(hours: Estimate) -> str:
+def _stated(takes: Takes, gpus: int) -> str:
     """What a stated time comes to, and how to know better."""
-    shown, ends = figures.rounded(hours.interval(), 1.0)
-    low, high = ends or (shown, shown)
+    hours = dict.fromkeys(figures.exact_number(gpus * s / SECONDS_PER_HOUR) for s in (takes.low_s, takes.high_s))
     return _(
-        "{low} to {high} GPU-hours as you stated: nothing was measured, and no figure here is surer than that. Some "
+        "{hours} GPU-hours of work as you stated: nothing was measured, and no figure here is surer than that. Some "
         "minutes of it on one of these GPUs tell more: gpuwise measure -- python train.py, then rank --measured."
-    ).format(low=low, high=high)
+    ).format(hours=_(" to ").join(hours))
 
 
 def _cost(candidate: Candidate) -> float:

@@ -135,7 +135,7 @@ LINES = {
     "public address": N_("public address"),
     "preparation without GPU": N_("preparation without GPU"),
     "standing stopped": N_("standing stopped"),
-    "disk while stopped": N_("disk while stopped"),
+    "disk in between": N_("disk while no GPU is held"),
     "data from its provider": N_("data from its provider"),
     "egress": N_("egress"),
     "VAT": N_("VAT"),
@@ -144,7 +144,7 @@ LINES = {
 
 UNITS = {
     "h": N_("h"), "month": N_("month"), "start": N_("start"), "GB": N_("GB"), "GB-month": N_("GB a month"),
-    "USD": N_("USD"),
+    "of the net bill": N_("of the net bill"),
 }  # fmt: skip
 """What a line of a bill is counted in."""
 
