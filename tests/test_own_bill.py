@@ -239,9 +239,9 @@ def test_the_bill_of_a_stated_job_is_explained_line_by_line(write: Write) -> Non
 def test_the_interval_of_a_spot_job_never_begins_before_its_work_is_done(write: Write) -> None:
     spot = EIGHT.replace("on-demand", "spot")
     said = {"takes": "48 h on A100-SXM4-80GB:8", "offers": write("o.csv", spot), "only_offers": True, "prepare": "0 s"}
-    risky = {"checkpoint_every": "never", "spot_losses": "0.05", "spot_available": "90%"}
+    risky = {"checkpoint_every": "never", "spot_losses": "0.03", "spot_available": "90%"}
     (candidate,) = ranked(**said, **risky)["candidates"]
     assert candidate["accelerator_h"]["low"] >= 384 * (1 - 1e-9)
     assert candidate["cost_usd"]["low"] >= 48 * 8.80 * (1 - 1e-6)
     assert candidate["time_s"]["low"] >= 48 * 3600 * (1 - 1e-9)
-    assert candidate["accelerator_h"]["high"] > 2 * 384
+    assert candidate["accelerator_h"]["high"] > 1.5 * 384

@@ -17,6 +17,9 @@ ITEMS = {
     "block-storage-ssd": "disk",
 }  # fmt: skip
 """What of the collected table is used; object stores, snapshots and slow disks are not, nor undated old lists."""
+CONTAINED = "20 TB are contained"
+AWS_FREE_GB = "100"
+"""A month, of all regions together: the list of 2026 has them, the tests of 2024 leave them out."""
 NOT_MODELLED = "a constant of 0 in a launcher may mean that it does not model the price"
 UNIT_IN_DOUBT = "the source itself doubts the unit; the provider bills by the TB"
 
@@ -39,9 +42,22 @@ def build(source: Path) -> tuple[list[Row], list[Row]]:
             key = "/".join(old[part] for part in parts)
             left_out.append({"table": "tariffs", "row_key": key, "rule": rule[0], "reason": rule[1]})
         else:
-            kept.append(row | {"start": number(row["start"]), "end": number(row["end"])})
+            kept += _with_free_part(row | {"start": number(row["start"]), "end": number(row["end"])})
     kept += [_by_hand(row, rates) for row in fact("tariffs")]
     return kept, left_out
+
+
+def _with_free_part(row: Row) -> list[Row]:
+    """The first tier of AWS without what is free of it, and that as a tier of its own."""
+    if (row["provider"], row["item"], row["source"], row["start"]) != ("aws", "egress", "S20", "0"):
+        return [row]
+    free = {
+        "end": AWS_FREE_GB,
+        "price": "0",
+        "usd_per_unit": "0",
+        "note": "free in all regions, as the list of 2026 says",
+    }
+    return [row | free, row | {"start": AWS_FREE_GB}]
 
 
 def _rule(old: Row, row: Row) -> tuple[str, str] | None:
@@ -57,8 +73,7 @@ def _rule(old: Row, row: Row) -> tuple[str, str] | None:
 
 def _by_hand(row: Row, rates: Mapping[str, float]) -> Row:
     usd = number(float(row["price"]) * rates[row["currency"]])
-    start = "20000" if row["provider"] == "hetzner" and row["item"] == "egress" else "0"
-    return {**row, "start": start, "end": "", "usd_per_unit": usd}
+    return {**row, "end": "20000" if row["note"] == CONTAINED else "", "usd_per_unit": usd}
 
 
 def platforms_toml() -> str:
@@ -71,7 +86,7 @@ def platforms_toml() -> str:
 
 
 def _fact(provider: str, row: Row) -> Iterator[str]:
-    value = row["value"] if row["name"].endswith(("_s", "_h")) else _quoted(row["value"])
+    value = row["value"] if row["name"].endswith(("_s", "_h", "_usd_per_gb_month")) else _quoted(row["value"])
     yield f"[{provider}.{row['name']}]"
     yield f"value = {value}"
     yield f"observed = {row['observed']}"

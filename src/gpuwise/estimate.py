@@ -50,6 +50,8 @@ class Estimate:
     hours already paid for cover in full).
     spread: named log standard deviations (dimensionless); empty means exact.
     bounds: the 80 % interval where it is known better than by a log-normal law (a bill that moves in steps).
+    median: the centre of that law where value is a mean (of a skewed quantity, such as the time of a job that is lost
+    at random); None where both are one.
     basis: measured, published, quoted, predicted or assumed; of mixed origins the weakest.
     """
 
@@ -57,6 +59,7 @@ class Estimate:
     spread: Spread = ()
     basis: str = "predicted"
     bounds: tuple[float, float] | None = None
+    median: float | None = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.value) and (self.value > 0 or (self.value == 0 and not self.spread))):
@@ -67,27 +70,34 @@ class Estimate:
         """All errors in quadrature, as a log standard deviation."""
         return math.hypot(*(s for _, s in self.spread)) if self.spread else 0.0
 
+    @property
+    def centre(self) -> float:
+        """The median, to which the errors apply."""
+        return self.value if self.median is None else self.median
+
     def interval(self, level: Fraction = LEVEL) -> Interval:
         if self.bounds is not None and level == LEVEL:
             return Interval(value=self.value, low=self.bounds[0], high=self.bounds[1])
         half = (Z80 if level == LEVEL else z_score(level)) * self.log_sd
-        return Interval(value=self.value, low=self.value * math.exp(-half), high=self.value * math.exp(half))
+        return Interval(value=self.value, low=self.centre * math.exp(-half), high=self.centre * math.exp(half))
 
     def __mul__(self, other: Estimate | float) -> Estimate:
         if isinstance(other, Estimate):
-            return _combine(self.value * other.value, ((self, 1.0), (other, 1.0)))
+            return _combine(self.value * other.value, ((self, 1.0), (other, 1.0)), self.centre * other.centre)
         scaled = None if self.bounds is None else (self.bounds[0] * other, self.bounds[1] * other)
-        return Estimate(value=self.value * other, spread=self.spread if other else (), basis=self.basis, bounds=scaled)
+        median = None if self.median is None or not other else self.median * other
+        spread = self.spread if other else ()
+        return Estimate(value=self.value * other, spread=spread, basis=self.basis, bounds=scaled, median=median)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Estimate | float) -> Estimate:
         if not isinstance(other, Estimate):
             return self * (1 / other)
-        return _combine(self.value / other.value, ((self, 1.0), (other, -1.0)))
+        return _combine(self.value / other.value, ((self, 1.0), (other, -1.0)), self.centre / other.centre)
 
     def __rtruediv__(self, other: float) -> Estimate:
-        return _combine(other / self.value, ((self, -1.0),))
+        return _combine(other / self.value, ((self, -1.0),), other / self.centre)
 
     def __add__(self, other: Estimate | float) -> Estimate:
         return total((self, other if isinstance(other, Estimate) else exact(other)))
@@ -99,7 +109,7 @@ class Estimate:
         parts = dict(self.spread)
         there = parts.get(name, 0.0)
         parts[name] = math.copysign(math.hypot(there, log_sd), there)
-        return Estimate(value=self.value, spread=_sorted(parts), basis=self.basis)
+        return Estimate(value=self.value, spread=_sorted(parts), basis=self.basis, median=self.median)
 
 
 def exact(value: float, basis: str = "quoted") -> Estimate:
@@ -111,7 +121,8 @@ def total(parts: Iterable[Estimate]) -> Estimate:
     """The sum; each named error counts with its part's share (first order, GUM §5.1.2)."""
     terms = tuple(parts)
     value = math.fsum(t.value for t in terms)
-    return _combine(value, tuple((t, t.value / value if value else 0.0) for t in terms))
+    centre = math.fsum(t.centre for t in terms)
+    return _combine(value, tuple((t, t.value / value if value else 0.0) for t in terms), centre)
 
 
 def difference(a: Estimate, b: Estimate) -> Estimate:
@@ -119,7 +130,7 @@ def difference(a: Estimate, b: Estimate) -> Estimate:
     value = a.value - b.value
     if value <= 0:
         raise ValueError(f"the difference of {a.value!r} and {b.value!r} is not positive")
-    return _combine(value, ((a, a.value / value), (b, -b.value / value)))
+    return _combine(value, ((a, a.value / value), (b, -b.value / value)), max(a.centre - b.centre, TINY * value))
 
 
 def probability_less(a: Estimate, b: Estimate) -> Fraction:
@@ -129,19 +140,23 @@ def probability_less(a: Estimate, b: Estimate) -> Fraction:
     ratio = b / a
     if ratio.log_sd == 0:
         return 0.5 if ratio.value == 1 else float(ratio.value > 1)
-    return NormalDist().cdf(math.log(ratio.value) / ratio.log_sd)
+    return NormalDist().cdf(math.log(ratio.centre) / ratio.log_sd)
 
 
 _STRENGTH = ("measured", "published", "quoted", "predicted", "assumed")
 
 
-def _combine(value: float, terms: tuple[tuple[Estimate, float], ...]) -> Estimate:
+TINY = 1e-9
+
+
+def _combine(value: float, terms: tuple[tuple[Estimate, float], ...], centre: float) -> Estimate:
     parts: dict[str, float] = {}
     for term, weight in terms:
         for name, sd in term.spread:
             parts[name] = parts.get(name, 0.0) + weight * sd
     basis = max((t.basis for t, _ in terms), key=_STRENGTH.index)
-    return Estimate(value=value, spread=_sorted(parts) if value else (), basis=basis)
+    skewed = value and any(t.median is not None for t, _ in terms)
+    return Estimate(value=value, spread=_sorted(parts) if value else (), basis=basis, median=centre if skewed else None)
 
 
 def _sorted(parts: dict[str, float]) -> Spread:

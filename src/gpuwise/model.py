@@ -309,6 +309,7 @@ class Candidate:
     cost_share_usd: the job's share when the machine is busy for the hours per month given.
     break_even_hours_per_month: busy hours at which a monthly machine costs what the cheapest hourly offer does.
     p_cheapest: probability of being the cheapest of its workload, by the figure the ranking uses.
+    share_lines: cost_share_usd line by line. time_parts_s: kind -> seconds; together time_s.
     quotes: spread of the marketplace that the price comes from. marks: short remarks (example, sold out, stale by …).
     """
 
@@ -325,6 +326,8 @@ class Candidate:
     on_frontier: bool
     p_cheapest: Fraction | None
     cost: Cost | None
+    share_lines: tuple[CostLine, ...] = ()
+    time_parts_s: Mapping[str, float] = field(default_factory=dict)
     usd_per_million_samples: Estimate | None = None
     usd_per_1000_steps: Estimate | None = None
     quotes: Quotes | None = None

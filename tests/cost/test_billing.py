@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwise.catalogue import from_rows
-from gpuwise.cost.billing import Beside, bill_lines, bill_usd, billed_s, elasticity, share_usd, tax_factor, terms
+from gpuwise.cost.billing import Beside, Use, bill_lines, bill_usd, billed_s, elasticity, share_usd, tax_factor, terms
 
 HOUR = 3600.0
 
@@ -30,8 +30,13 @@ def make_terms(hours_per_month=None, prepaid_h=0.0, covered=0.0, vat=0.0, start_
     )
 
 
+def using(used_s, **more):
+    """One offer, used for so long."""
+    return Use(used_s=np.array([used_s]), **{name: np.array([value]) for name, value in more.items()})
+
+
 def bill(used_s, sessions=1.0, **row):
-    return float(bill_usd(make_terms(**row), np.array([used_s]), np.array([sessions]))[0])
+    return float(bill_usd(make_terms(**row), using(used_s, starts=sessions))[0])
 
 
 PUBLISHED = [
@@ -79,17 +84,17 @@ def test_the_bill_is_the_one_that_the_page_prints(page, row, hours, starts, usd)
 def test_uc_091_what_a_spend_commitment_does_not_use_in_an_hour_is_lost():
     """12 h at 2 USD under 1 USD an hour: half of each hour is paid, however many idle hours there were before."""
     agreed = make_terms(covered=1.0, billing_step_s=1)
-    assert bill_usd(agreed, np.array([12 * HOUR]))[0] == pytest.approx(12)
-    lines = bill_lines(agreed, 0, {"compute": 12 * HOUR}, "test")
+    assert bill_usd(agreed, using(12 * HOUR))[0] == pytest.approx(12)
+    lines = bill_lines(agreed, using(sum(({"compute": 12 * HOUR}).values())), {"compute": 12 * HOUR}, "test")
     assert [(x.kind, x.amount_usd) for x in lines] == [("compute", 24.0), ("covered by a commitment", -12.0)]
-    assert bill_usd(make_terms(covered=5.0, billing_step_s=1), np.array([12 * HOUR]))[0] == 0
+    assert bill_usd(make_terms(covered=5.0, billing_step_s=1), using(12 * HOUR))[0] == 0
 
 
 def test_vat_is_a_line_of_its_own():
     taxed = make_terms(vat=0.19, billing_step_s=1)
-    lines = bill_lines(taxed, 0, {"compute": 10 * HOUR}, "test")
+    lines = bill_lines(taxed, using(sum(({"compute": 10 * HOUR}).values())), {"compute": 10 * HOUR}, "test")
     assert [(x.kind, x.amount_usd) for x in lines] == [("compute", 20.0), ("VAT", pytest.approx(3.8))]
-    assert bill_usd(taxed, np.array([10 * HOUR]))[0] == pytest.approx(23.8)
+    assert bill_usd(taxed, using(10 * HOUR))[0] == pytest.approx(23.8)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +113,7 @@ def test_vat_is_a_line_of_its_own():
     ],
 )
 def test_billed_time_follows_the_step_and_the_minimum(row, used_s, billed):
-    assert billed_s(make_terms(**row), np.array([used_s]))[0] == pytest.approx(billed, rel=1e-12)
+    assert billed_s(make_terms(**row), using(used_s))[0] == pytest.approx(billed, rel=1e-12)
 
 
 def test_61_minutes_cost_what_the_docstring_says():
@@ -149,8 +154,13 @@ def test_an_hourly_offer_has_no_share():
 
 def test_committed_hours_cost_nothing_until_they_are_used_up():
     agreed = make_terms(prepaid_h=4, price_usd_per_hour=3.0, billing_step_s=1)
-    assert bill_usd(agreed, np.array([10 * HOUR]))[0] == pytest.approx(18)
-    lines = bill_lines(agreed, 0, {"preparation": HOUR, "compute": 9 * HOUR}, "test")
+    assert bill_usd(agreed, using(10 * HOUR))[0] == pytest.approx(18)
+    lines = bill_lines(
+        agreed,
+        using(sum(({"preparation": HOUR, "compute": 9 * HOUR}).values())),
+        {"preparation": HOUR, "compute": 9 * HOUR},
+        "test",
+    )
     assert [(x.kind, x.quantity, x.amount_usd) for x in lines] == [
         ("committed hours", 4.0, 0.0),
         ("compute", pytest.approx(6.0), pytest.approx(18.0)),
@@ -167,9 +177,9 @@ def test_a_licence_is_part_of_the_share_and_paid_hours_are_used_up_before_it():
 @pytest.mark.parametrize("step_s", [1, 3600])
 def test_paid_hours_that_end_inside_the_times_interval_leave_a_finite_slope(step_s):
     agreed = make_terms(prepaid_h=1.0, billing_step_s=step_s)
-    slopes = elasticity(agreed, np.array([1.05 * HOUR]), np.array([0.2]))
+    slopes = elasticity(agreed, Use(used_s=np.array([1.05 * HOUR])), np.array([0.2]))
     assert np.isfinite(slopes).all()
-    assert elasticity(make_terms(prepaid_h=9.0), np.array([HOUR]), np.array([0.2]))[0] == 0
+    assert elasticity(make_terms(prepaid_h=9.0), Use(used_s=np.array([HOUR])), np.array([0.2]))[0] == 0
 
 
 def test_a_gross_price_of_known_rate_is_brought_to_the_persons_own_rate():
@@ -223,8 +233,8 @@ def test_the_lines_add_up_to_the_bill_which_is_never_negative(row, used_s, prepa
         Beside(kind="disk", quantity=used_s / HOUR, unit="GB-month", unit_price_usd=hourly, source="test"),
         Beside(kind="egress", quantity=1.0, unit="GB", unit_price_usd=once, source="test"),
     ]
-    lines = bill_lines(agreed, 0, parts, "test", sessions=starts, beside=things)
-    total = bill_usd(agreed, np.array([used_s]), np.array([starts]))[0]
+    lines = bill_lines(agreed, using(used_s, starts=starts), parts, "test", things)
+    total = bill_usd(agreed, using(used_s, starts=starts))[0]
     assert total >= 0
     assert all(line.quantity > 0 for line in lines)
     assert all(line.amount_usd >= 0 or line.kind == "covered by a commitment" for line in lines)
@@ -242,7 +252,7 @@ def test_longer_use_and_a_dearer_price_never_lower_the_bill(row, used_s, factor,
 
 @given(RULES, USED, STARTS)
 def test_what_is_billed_covers_what_is_used(row, used_s, starts):
-    assert billed_s(make_terms(**row), np.array([used_s]), np.array([starts]))[0] >= used_s * (1 - 1e-8)
+    assert billed_s(make_terms(**row), using(used_s, starts=starts))[0] >= used_s * (1 - 1e-8)
 
 
 @given(st.sampled_from([1.0, 60.0, 3600.0]), st.integers(1, 700), st.floats(0.01, 100))
@@ -251,12 +261,7 @@ def test_beyond_the_step_the_bill_grows_in_proportion(step_s, steps, price):
     assert bill(steps * step_s, **row) == pytest.approx(steps * bill(step_s, **row))
 
 
-@given(RULES, USED)
-def test_spot_that_is_never_lost_is_billed_as_on_demand(row, used_s):
-    assert bill(used_s, **row | {"market": "spot"}) == pytest.approx(bill(used_s, **row | {"market": "on-demand"}))
-
-
 def test_the_bill_follows_time_one_to_one_by_the_second_and_not_at_all_within_a_month():
     week, narrow = np.array([168 * HOUR]), np.array([0.1])
-    assert elasticity(make_terms(billing_step_s=1), week, narrow)[0] == pytest.approx(1, abs=1e-4)
-    assert elasticity(make_terms(market="dedicated"), week, narrow)[0] == 0
+    assert elasticity(make_terms(billing_step_s=1), Use(used_s=week), narrow)[0] == pytest.approx(1, abs=1e-4)
+    assert elasticity(make_terms(market="dedicated"), Use(used_s=week), narrow)[0] == 0

@@ -1,6 +1,6 @@
 """The bill of one run, for n offers at once.
 
-A session is one start of a machine and its end. Each is billed on its own:
+A session is one start of a machine and its end. Each is billed on its own (`Use`):
 
     billed_s = ceil(max(used_s, minimum_s) / step_s) · step_s
 
@@ -131,47 +131,95 @@ def in_steps(used_s: Floats, step_s: Floats | Seconds, minimum_s: Floats | Secon
     return np.asarray(np.maximum(steps, 1) * step_s)
 
 
-def billed_s(terms: Terms, used_s: Floats, sessions: Floats | float = 1.0) -> Floats:
-    """Seconds on the bill for `used_s` seconds of use in so many equal sessions; shape (n,).
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Use:
+    """How n offers are used for one job; every figure of shape (n,), or one for all.
 
-    A session that begins at an unknown minute touches used / step + 1 steps of the clock on average.
+    used_s: seconds in all. copies: so many machines one after another, each with its part. starts: sessions of each.
+    losses: interruptions that are expected in all; after each a machine starts once more.
     """
-    billed = in_steps(used_s / sessions, terms.step_s, terms.minimum_s)
+
+    used_s: Floats
+    starts: Floats | float = 1.0
+    losses: Floats | float = 0.0
+    copies: Floats | float = 1.0
+
+    def scaled(self, factor: Floats | float) -> Use:
+        """The same for so many times as long; a session limit makes more sessions of it."""
+        starts = np.where(np.asarray(self.starts) > 1, np.maximum(np.ceil(self.starts * factor * (1 - ROUNDING)), 1), 1)
+        return replace(self, used_s=self.used_s * factor, starts=starts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Charged:
+    """What a bill counts, of all copies together: hours on the bill, of them those above the monthly cap and those paid
+    for already, the rest that costs something, months begun, and starts."""
+
+    billed_h: Floats
+    above_h: Floats
+    prepaid_h: Floats
+    charged_h: Floats
+    months: Floats
+    starts: Floats
+
+
+def billed_s(terms: Terms, use: Use) -> Floats:
+    """Seconds on the bill of each copy; shape (n,).
+
+    A session that begins at an unknown minute touches used / step + 1 steps of the clock on average; of several only
+    the first begins when the person says. Each loss begins a step anew, of which half is lost on average.
+    """
+    each = use.used_s / use.copies / use.starts
+    billed = in_steps(each, terms.step_s, terms.minimum_s) * use.starts
     if terms.calendar.any():
-        each = np.maximum(used_s / sessions, terms.minimum_s)
+        wanted = np.maximum(each, terms.minimum_s)
         begun = np.mod(terms.start_s, terms.step_s)
-        touched = np.ceil((begun + each) / terms.step_s * (1 - ROUNDING))
-        touched = np.where(np.isnan(terms.start_s), each / terms.step_s + 1, touched)
+        mean = wanted / terms.step_s + 1
+        first = np.ceil((begun + wanted) / terms.step_s * (1 - ROUNDING))
+        touched = np.where(np.isnan(terms.start_s), mean, first) + (use.starts - 1) * mean
         billed = np.where(terms.calendar, touched * terms.step_s, billed)
-    return np.asarray(billed * sessions)
+    return np.asarray(billed + np.where(terms.committed, 0.0, use.losses / use.copies * terms.step_s / 2))
 
 
-def charged_h(terms: Terms, hours: Floats) -> Floats:
-    """Of billed hours those that cost something: under the cap of each month, and not paid for already; shape (n,)."""
-    return np.maximum(_capped_h(terms, hours) - terms.prepaid_h, 0.0)
+def charged(terms: Terms, use: Use) -> Charged:
+    """What the bill counts: the cap and the licence hold for each copy, hours paid for already once."""
+    hours = billed_s(terms, use) / SECONDS_PER_HOUR
+    capped = _capped_h(terms, hours) * use.copies
+    prepaid = np.minimum(terms.prepaid_h, capped)
+    return Charged(
+        billed_h=hours * use.copies,
+        above_h=np.maximum(hours * use.copies - capped, 0.0),
+        prepaid_h=prepaid,
+        charged_h=capped - prepaid,
+        months=np.ceil(hours / HOURS_PER_MONTH * (1 - ROUNDING)) * use.copies,
+        starts=np.asarray(use.starts * use.copies + use.losses, np.float64),
+    )
 
 
 def _capped_h(terms: Terms, hours: Floats) -> Floats:
     """672 hours of each month at most, where that is the cap: 730 h are 672, and 731 h are 673."""
     months = np.floor(hours / HOURS_PER_MONTH)
     rest = np.minimum(hours - months * HOURS_PER_MONTH, terms.cap_h)
-    with np.errstate(invalid="ignore"):  # no month at all of no cap
-        whole = np.where(months > 0, months * np.minimum(terms.cap_h, HOURS_PER_MONTH), 0.0)
-    return np.asarray(whole + rest)
+    return np.asarray(np.where(months > 0, months * np.minimum(terms.cap_h, HOURS_PER_MONTH), 0.0) + rest)
 
 
-def bill_usd(terms: Terms, used_s: Floats, sessions: Floats | float = 1.0) -> Floats:
-    """The gross bill of one run that uses the machine for `used_s` in so many sessions; shape (n,)."""
-    hours = billed_s(terms, used_s, sessions) / SECONDS_PER_HOUR
-    months = np.ceil(hours / HOURS_PER_MONTH * (1 - ROUNDING))
-    paid = charged_h(terms, hours) * _after_cover(terms) + sessions * terms.fee_usd
-    beside = used_s / SECONDS_PER_HOUR * terms.beside_usd_per_hour + terms.once_usd
-    return np.asarray((paid + months * terms.licence_usd_per_month + beside) * (1 + terms.vat_fraction))
+def bill_usd(terms: Terms, use: Use) -> Floats:
+    """The gross bill of one job; shape (n,)."""
+    counted = charged(terms, use)
+    beside = use.used_s / SECONDS_PER_HOUR * terms.beside_usd_per_hour + terms.once_usd
+    return np.asarray((_machine_usd(terms, counted) + beside) * (1 + terms.vat_fraction))
 
 
-def _after_cover(terms: Terms) -> Floats:
-    """What an hour costs after a spend commitment, which pays up to its sum in each hour and carries nothing over."""
-    return np.maximum(terms.price_usd_per_hour - terms.covered_usd_per_hour, 0.0)
+def machine_usd(terms: Terms, use: Use) -> Floats:
+    """Of the gross bill what is the machine's own; shape (n,)."""
+    return np.asarray(_machine_usd(terms, charged(terms, use)) * (1 + terms.vat_fraction))
+
+
+def _machine_usd(terms: Terms, counted: Charged) -> Floats:
+    """A spend commitment pays up to its sum in each hour, and nothing is carried over to the next."""
+    hourly = np.maximum(terms.price_usd_per_hour - terms.covered_usd_per_hour, 0.0)
+    agreed = counted.starts * terms.fee_usd + counted.months * terms.licence_usd_per_month
+    return np.asarray(counted.charged_h * hourly + agreed)
 
 
 def share_usd(terms: Terms, used_s: Floats) -> Floats:
@@ -184,13 +232,23 @@ def share_usd(terms: Terms, used_s: Floats) -> Floats:
     return np.asarray((machine + hours * terms.beside_usd_per_hour + terms.once_usd) * (1 + terms.vat_fraction))
 
 
-def elasticity(terms: Terms, used_s: Floats, log_sd: Floats, sessions: Floats | float = 1.0) -> Floats:
+def share_lines(terms: Terms, row: int, used_s: Seconds, source: str, beside: Sequence[Beside]) -> tuple[CostLine, ...]:
+    """The share of one row, line by line; the amounts add up to `share_usd`."""
+    one, hours = terms.row(row), used_s / SECONDS_PER_HOUR
+    prepaid = min(float(one.prepaid_h[0]), hours)
+    lines = [_line("committed hours", prepaid, "h", 0.0, "discounts")] if prepaid else []
+    if hours > prepaid:
+        lines.append(_line("share of the machine", hours - prepaid, "h", float(one.share_usd_per_hour[0]), source))
+    return _with_vat([*lines, *(thing.line for thing in beside if thing.quantity)], one)
+
+
+def elasticity(terms: Terms, use: Use, log_sd: Floats) -> Floats:
     """d ln(bill) / d ln(use) over the 80 % range of use: 1 by the second, 0 while a month's rent covers both ends.
 
     Where hours already paid for cover the lower end, the slope is that of the upper half.
     """
     width = np.maximum(log_sd, 1e-3) * Z80
-    low, middle, high = (bill_usd(terms, used_s * np.exp(sign * width), sessions) for sign in (-1, 0, 1))
+    low, middle, high = (bill_usd(terms, use.scaled(np.exp(sign * width))) for sign in (-1, 0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.where(low > 0, np.log(high / low) / (2 * width), np.log(high / middle) / width)
     return np.where(np.isfinite(slope), slope, 0.0)
@@ -212,56 +270,48 @@ class Beside:
 
 
 def bill_lines(
-    terms: Terms,
-    row: int,
-    parts_s: Mapping[str, Seconds],
-    source: str,
-    *,
-    sessions: float = 1.0,
-    beside: Sequence[Beside] = (),
+    terms: Terms, use: Use, parts_s: Mapping[str, Seconds], source: str, beside: Sequence[Beside] = ()
 ) -> tuple[CostLine, ...]:
-    """The bill of one row, line by line: its parts (preparation, compute, …), then what the step adds, fees, licences,
-    what is beside the machine, and VAT.
+    """The bill of one offer, line by line: its parts (preparation, compute, …), then what the step adds, fees,
+    licences, what is beside the machine, and VAT.
 
-    parts_s: kind -> seconds of use, in order. The amounts add up to `bill_usd`.
+    terms, use: of shape (1,). parts_s: kind -> seconds of use, in order, together use.used_s. The amounts add up to
+    `bill_usd`.
     """
-    one = terms.row(row)
-    used = np.array([sum(parts_s.values())])
-    hours = float(billed_s(one, used, sessions)[0]) / SECONDS_PER_HOUR
-    net = [*_machine_lines(one, hours, parts_s, source, sessions), *(thing.line for thing in beside if thing.quantity)]
+    machine = _machine_lines(terms, charged(terms, use), parts_s, source)
+    return _with_vat([*machine, *(thing.line for thing in beside if thing.quantity)], terms)
+
+
+def _with_vat(net: Sequence[CostLine], one: Terms) -> tuple[CostLine, ...]:
     vat, taxed = float(one.vat_fraction[0]), sum(line.amount_usd for line in net)
     return (*net, *([_line("VAT", vat, "of the net bill", taxed, "--vat")] if vat and taxed else []))
 
 
-def _machine_lines(
-    one: Terms, hours: float, parts_s: Mapping[str, Seconds], source: str, sessions: float
-) -> Iterator[CostLine]:
-    price, charged = float(one.price_usd_per_hour[0]), float(charged_h(one, np.array([hours]))[0])
-    prepaid = min(float(one.prepaid_h[0]), float(_capped_h(one, np.array([hours]))[0]))
-    above = max(hours - charged - prepaid, 0.0)
+def _machine_lines(one: Terms, counted: Charged, parts_s: Mapping[str, Seconds], source: str) -> Iterator[CostLine]:
+    price, hours = float(one.price_usd_per_hour[0]), float(counted.billed_h[0])
+    prepaid, above = float(counted.prepaid_h[0]), float(counted.above_h[0])
     free = [("committed hours", prepaid, "discounts"), ("above the monthly cap", above, source)]
     yield from (_line(kind, h, "h", 0.0, origin) for kind, h, origin in free if h > ROUNDING * hours)
     kinds = {kind: s / SECONDS_PER_HOUR for kind, s in parts_s.items()}
     kinds = {"commitment": hours} if one.committed[0] else kinds | {"billing step": hours - sum(kinds.values())}
-    left = hours - charged
+    left = prepaid + above
     for kind, wanted in kinds.items():
         taken = min(left, wanted)
         left -= taken
         if wanted - taken > ROUNDING * hours:
             yield _line(kind, wanted - taken, "h", price, source)
-    yield from _agreed_lines(one, hours, charged, source, sessions)
+    yield from _agreed_lines(one, counted, source)
 
 
-def _agreed_lines(one: Terms, hours: float, charged: float, source: str, sessions: float) -> Iterator[CostLine]:
+def _agreed_lines(one: Terms, counted: Charged, source: str) -> Iterator[CostLine]:
     """What a spend commitment pays, fees of each start, licences of each month begun."""
     covered = min(float(one.covered_usd_per_hour[0]), float(one.price_usd_per_hour[0]))
-    if covered and charged:
-        yield _line("covered by a commitment", charged, "h", -covered, "discounts")
+    if covered and counted.charged_h[0]:
+        yield _line("covered by a commitment", float(counted.charged_h[0]), "h", -covered, "discounts")
     if fee := float(one.fee_usd[0]):
-        yield _line("fee", sessions, "start", fee, source)
+        yield _line("fee", float(counted.starts[0]), "start", fee, source)
     if licence := float(one.licence_usd_per_month[0]):
-        months = float(np.ceil(hours / HOURS_PER_MONTH * (1 - ROUNDING)))
-        yield _line("licence", months, "month", licence, source)
+        yield _line("licence", float(counted.months[0]), "month", licence, source)
 
 
 def tax_factor(offers: Catalogue, mode: str, vat_fraction: Fraction | None) -> Floats:

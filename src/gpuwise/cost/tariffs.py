@@ -41,6 +41,10 @@ class Tariff:
     observed: date | None
     source: str
 
+    def shown(self, region: str | None) -> str:
+        """Its source, with the region that it is of where another one is asked for."""
+        return self.source if self.region in (None, region) else f"as in {self.region}, {self.source}"
+
     @property
     def first_usd(self) -> float:
         """Price of the first unit that is not free; 0 where all of it is."""
@@ -48,6 +52,11 @@ class Tariff:
 
     def usd(self, amount: float) -> Usd:
         return tiered_usd(self.tiers, amount)
+
+    def parts(self, amount: float) -> list[tuple[float, float]]:
+        """How many units fall into each tier, and at what price; tiers that are not reached are left out."""
+        ends = [(t.start, inf if t.end is None else t.end, t.usd_per_unit) for t in self.tiers]
+        return [(min(amount, end) - start, usd) for start, end, usd in ends if amount > start]
 
 
 def tiered_usd(tiers: Sequence[Tier], amount: float) -> Usd:
@@ -69,14 +78,19 @@ class Tariffs:
     """All tariffs, by provider and item; of several of one place the newest."""
 
     def __init__(self, rows: Iterable[Tariff] = ()) -> None:
+        self._rows = tuple(rows)
         self._found: dict[tuple[str, str], dict[str | None, Tariff]] = {}
-        for row in sorted(rows, key=lambda row: row.observed or date.min):
+        for row in sorted(self._rows, key=lambda row: row.observed or date.min):
             self._found.setdefault((row.provider, row.item), {})[row.region] = row
 
     def find(self, provider: str, item: Item, region: str | None = None) -> Tariff | None:
         """The tariff of the region, or of the region that the provider's list names first, or None if nobody says."""
         known: Mapping[str | None, Tariff] = self._found.get((provider, item), {})
         return known.get(region) or known.get(None) or max(known.values(), key=_usual, default=None)
+
+    def on(self, day: date) -> Tariffs:
+        """Those that were seen by that day; of several of one place the newest of them."""
+        return Tariffs(row for row in self._rows if row.observed is None or row.observed <= day)
 
     def regions(self, provider: str) -> frozenset[str]:
         """Those that the provider's tariffs name."""

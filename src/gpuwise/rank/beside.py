@@ -10,34 +10,31 @@ from numpy.typing import NDArray
 
 from gpuwise.catalogue import Catalogue
 from gpuwise.cost.billing import Beside
-from gpuwise.cost.tariffs import Item
-from gpuwise.rank.conditions import RENTED, Conditions, Surroundings, Tariffed
+from gpuwise.cost.tariffs import Tariff
+from gpuwise.rank.conditions import Conditions, Surroundings, Tariffed
 from gpuwise.rank.timing import Timing
 from gpuwise.request import RankRequest
 from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Lines = Callable[[int, float], list[Beside]]
+"""row, hours that the machine is held -> the lines of its bill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Thing:
-    """One thing on n bills: quantity · unit_price_usd, both of shape (n,); 0 where there is nothing to pay.
-
-    per_hour: the quantity is of one hour that the machine is held. unknown: it falls due, and nobody states its price.
+    """One thing on n bills, net of VAT, of shape (n,): hourly_usd while the machine is held and once_usd whatever the
+    time. unknown: it falls due, and nobody states its price; it is then in no figure. named: whether a missing price is
+    remarked on in each row.
     """
 
     kind: str
-    unit: str
-    quantity: Floats
-    unit_price_usd: Floats
-    source: Callable[[int], str]
+    hourly_usd: Floats | float = 0.0
+    once_usd: Floats | float = 0.0
     unknown: Mask
-    per_hour: bool = False
-
-    @property
-    def usd(self) -> Floats:
-        return np.nan_to_num(self.quantity * self.unit_price_usd)
+    named: bool = True
+    lines: Lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,119 +45,161 @@ class Things:
 
     @property
     def usd_per_hour(self) -> Floats:
-        return np.asarray(sum(thing.usd for thing in self.things if thing.per_hour))
+        return np.asarray(sum(np.nan_to_num(thing.hourly_usd) for thing in self.things))
 
     @property
     def once_usd(self) -> Floats:
-        return np.asarray(sum(thing.usd for thing in self.things if not thing.per_hour))
+        return np.asarray(sum(np.nan_to_num(thing.once_usd) for thing in self.things))
+
+    @property
+    def incomplete(self) -> Mask:
+        """Offers of which a part that was asked about has no known price."""
+        return np.asarray(np.logical_or.reduce([thing.unknown for thing in self.things if thing.named]))
 
     def lines(self, row: int, used_h: float) -> list[Beside]:
         """The lines of one bill; used_h: hours that the machine is held."""
-        return [
-            Beside(
-                kind=thing.kind,
-                quantity=float(thing.quantity[row]) * (used_h if thing.per_hour else 1.0),
-                unit=thing.unit,
-                unit_price_usd=float(thing.unit_price_usd[row]),
-                source=thing.source(row),
-            )
-            for thing in self.things
-            if thing.usd[row]
-        ]
+        return [line for thing in self.things if not thing.unknown[row] for line in thing.lines(row, used_h)]
 
     def unknown(self, row: int) -> Iterator[str]:
         """What falls due there without a known price."""
-        return (thing.kind for thing in self.things if thing.unknown[row])
+        return (thing.kind for thing in self.things if thing.named and thing.unknown[row])
 
 
 def beside(
-    offers: Catalogue, conditions: Conditions, around: Surroundings, request: RankRequest, timing: Timing,
-    price_usd_per_hour: Floats,
-) -> Things:  # fmt: skip
+    offers: Catalogue, conditions: Conditions, around: Surroundings, request: RankRequest, timing: Timing
+) -> Things:
     """What falls due beside each machine for the whole job, net of VAT."""
-    rented = ~offers.market.isin(("owned", "free"))
-    nodes = np.where(rented, offers.nodes, 0.0)
-    disk, stopped_h = _disk(conditions, request, nodes), timing.stopped_s / SECONDS_PER_HOUR * timing.copies
+    made = _Maker(offers, conditions, around, request, timing)
+    return Things(things=(made.disk(), made.kept(), made.address(), made.prepared(), made.moved(), made.results()))
 
-    def price_list(row: int) -> str:
-        return offers.source[row] or offers.name
 
-    def listed(tariffs: Tariffed) -> Callable[[int], str]:
-        return lambda row: tariff.source if (tariff := tariffs[row]) else price_list(row)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Maker:
+    offers: Catalogue
+    conditions: Conditions
+    around: Surroundings
+    request: RankRequest
+    timing: Timing
 
-    def once(kind: str, unit: str, quantity: Floats, price: Floats, source: Callable[[int], str]) -> Thing:
-        missing = (quantity > 0) & np.isnan(price)
-        return Thing(kind=kind, unit=unit, quantity=quantity, unit_price_usd=price, source=source, unknown=missing)
+    @property
+    def rented(self) -> Mask:
+        return ~self.offers.market.isin(("owned", "free"))
 
-    def hourly(kind: str, unit: str, quantity: Floats, price: Floats, source: Callable[[int], str]) -> Thing:
-        missing = (quantity > 0) & np.isnan(price) & (kind == "disk")
+    def source(self, row: int, tariffed: Tariffed | None = None) -> str:
+        """The tariff that holds, or the price list itself."""
+        tariff = None if tariffed is None else tariffed[row]
+        return tariff.shown(self.offers.region[row]) if tariff else self.offers.source[row] or self.offers.name
+
+    def extra_gb(self) -> Floats:
+        """Disk on top of what the price includes, on all machines of an offer together."""
+        wanted = self.request.disk_gb or 0.0
+        included = np.nan_to_num(self.conditions.included_gb)
+        return np.maximum(wanted - included, 0.0) * np.where(self.rented, self.offers.nodes, 0.0)
+
+    def disk(self) -> Thing:
+        more, price = self.extra_gb() / HOURS_PER_MONTH, self.conditions.disk_usd_per_gb_month
         return Thing(
-            kind=kind, unit=unit, quantity=quantity, unit_price_usd=price, source=source, unknown=missing, per_hour=True
-        )
-
-    by_use = offers.market.isin(RENTED)
-    on = np.where((conditions.stopped_everything | _silent(conditions)) & by_use, stopped_h, 0.0)
-    kept = np.where(conditions.stopped_disk, stopped_h, 0.0) + on + timing.cpu_s / SECONDS_PER_HOUR
-    return Things(
-        things=(
-            hourly("disk", "GB-month", disk / HOURS_PER_MONTH, conditions.disk_usd_per_gb_month,
-                   listed(conditions.disk)),
-            hourly("public address", "h", nodes, conditions.address_usd_per_hour, listed(conditions.address)),
-            once("preparation without GPU", "h", timing.cpu_s / SECONDS_PER_HOUR, conditions.cpu_usd_per_hour,
-                 lambda row: around.cpu_source(offers.provider[row], offers.region[row])),
-            once("standing stopped", "h", on, price_usd_per_hour, price_list),
-            once("disk in between", "GB-month", kept * disk / HOURS_PER_MONTH, conditions.disk_usd_per_gb_month,
-                 listed(conditions.disk)),
-            *_moved(offers, conditions, around, request, timing, rented, price_list),
-        )
-    )  # fmt: skip
-
-
-def _silent(conditions: Conditions) -> Mask:
-    """Where nobody says what a stopped machine is billed: it is taken to be billed in full, the dearest rule."""
-    said = conditions.stopped_everything | conditions.stopped_disk | conditions.stopped_nothing
-    return np.asarray(~said)
-
-
-def _disk(conditions: Conditions, request: RankRequest, nodes: Floats) -> Floats:
-    """GB on top of what the price includes, on all machines together; a machine by the month brings its disk along."""
-    wanted = request.disk_gb or 0.0
-    return np.maximum(wanted - np.nan_to_num(conditions.included_gb), 0.0) * nodes
-
-
-def _moved(
-    offers: Catalogue, conditions: Conditions, around: Surroundings, request: RankRequest, timing: Timing, rented: Mask,
-    price_list: Callable[[int], str],
-) -> Iterator[Thing]:  # fmt: skip
-    """Data that leaves where it lies, and results that leave the provider: each GB at the price of its tier."""
-    copies, jobs = timing.copies, float(request.jobs)
-    if request.data_gb and request.data_from != "here":
-        usd, unknown = _left(offers, around, request.data_from, request.data_gb)
-        price = usd / request.data_gb
-        yield Thing(
-            kind="data from its provider", unit="GB", quantity=request.data_gb * copies, unit_price_usd=price,
-            source=lambda row: around.egress_source(request.data_from), unknown=unknown,
-        )  # fmt: skip
-    if request.results_gb:
-        gigabytes = request.results_gb * jobs
-        tiered = conditions.egress.each(lambda tariff: tariff.usd(gigabytes) / gigabytes)
-        price = np.where(np.isnan(offers.egress_usd_per_gb), tiered, offers.egress_usd_per_gb)
-        yield Thing(
-            kind="egress", unit="GB", quantity=np.where(rented, gigabytes, 0.0), unit_price_usd=price,
-            source=lambda row: tariff.source if (tariff := conditions.egress[row]) else price_list(row),
-            unknown=rented & np.isnan(price),
+            kind="disk",
+            hourly_usd=more * price,
+            unknown=(more > 0) & np.isnan(price),
+            lines=lambda row, used_h: self._line("disk", more[row] * used_h, "GB-month", price[row], row,
+                                                 self.conditions.disk),
         )  # fmt: skip
 
+    def kept(self) -> Thing:
+        """The disk while no GPU is held: standing stopped, and while it is prepared without one."""
+        hours = np.where(self.conditions.stopped_disk, self.timing.idle_s, 0.0) / SECONDS_PER_HOUR
+        more, cpu_h = self.extra_gb() / HOURS_PER_MONTH, self.timing.cpu_s / SECONDS_PER_HOUR
+        stopped, usual = self.conditions.stopped_disk_usd_per_gb_month, self.conditions.disk_usd_per_gb_month
 
-def _left(offers: Catalogue, around: Surroundings, place: str, gigabytes: float) -> tuple[Floats, Mask]:
-    """USD for the data to leave its provider or region for each offer, and where nobody states it."""
-    provider, _slash, region = place.partition("/")
-    same = offers.provider.isin((provider,))
-    near = same & offers.region.isin((region,))
+        def lines(row: int, _used_h: float) -> list[Beside]:
+            told = (("disk while stopped", hours, stopped), ("disk while prepared", cpu_h, usual))
+            return [
+                line
+                for kind, held, price in told
+                for line in self._line(kind, more[row] * held[row], "GB-month", price[row], row, self.conditions.disk)
+            ]
 
-    def usd(item: Item) -> float:
-        tariff = around.tariffs.find(provider, item, region or None)
-        return np.nan if tariff is None else tariff.usd(gigabytes)
+        paid = np.where(hours > 0, more * hours * stopped, 0.0) + np.where(cpu_h > 0, more * cpu_h * usual, 0.0)
+        return Thing(kind="disk while stopped", once_usd=paid, unknown=np.isnan(paid), named=False, lines=lines)
 
-    paid = np.where(near, 0.0, np.where(same, usd("between regions"), usd("egress")))
-    return paid, np.isnan(paid)
+    def address(self) -> Thing:
+        price, nodes = self.conditions.address_usd_per_hour, np.where(self.rented, self.offers.nodes, 0.0)
+        return Thing(
+            kind="public address",
+            hourly_usd=nodes * price,
+            unknown=(nodes > 0) & np.isnan(price),
+            named=False,
+            lines=lambda row, used_h: self._line("public address", nodes[row] * used_h, "h", price[row], row,
+                                                 self.conditions.address),
+        )  # fmt: skip
+
+    def prepared(self) -> Thing:
+        hours, price = self.timing.cpu_s / SECONDS_PER_HOUR, self.conditions.cpu_usd_per_hour
+
+        def lines(row: int, _used_h: float) -> list[Beside]:
+            found = self._line("preparation without GPU", hours[row], "h", price[row], row)
+            cpu = self.around.cpu_source(self.offers.provider[row], self.offers.region[row])
+            return [Beside(kind=x.kind, quantity=x.quantity, unit=x.unit, unit_price_usd=x.unit_price_usd, source=cpu)
+                    for x in found]  # fmt: skip
+
+        paid = np.where(hours > 0, hours * price, 0.0)
+        return Thing(kind="preparation without GPU", once_usd=paid, unknown=np.isnan(paid), lines=lines)
+
+    def moved(self) -> Thing:
+        """Data that leaves where it lies; each copy of it counts for the tiers."""
+        provider, _slash, region = self.request.data_from.partition("/")
+        gigabytes = (
+            (self.request.data_gb or 0.0)
+            * self.timing.use.copies
+            * np.where(self.timing.before.copied, self.timing.use.starts, 1.0)
+        )
+        gigabytes = gigabytes * (self.request.data_from != "here")
+        same = self.offers.provider.isin((provider,))
+        near = same & self.offers.region.isin((region,))
+        find = self.around.tariffs.find
+        away = find(provider, "egress", region or None)
+        between = find(provider, "between regions", region or None) or away
+        free = Tariff(provider=provider, region=None, item="egress", tiers=(), observed=None, source="")
+        choice = np.where(near, 0, np.where(same, 1, 2))
+        return self._tiered("data from its provider", gigabytes, Tariffed.fixed((free, between, away), choice))
+
+    def results(self) -> Thing:
+        """What leaves the provider at the end."""
+        gigabytes = np.where(self.rented, (self.request.results_gb or 0.0) * self.request.jobs, 0.0)
+        own = self.offers.egress_usd_per_gb
+        listed = self._tiered("egress", gigabytes, self.conditions.egress)
+        if np.isnan(own).all():
+            return listed
+
+        def lines(row: int, used_h: float) -> list[Beside]:
+            if np.isnan(own[row]):
+                return listed.lines(row, used_h)
+            return self._line("egress", gigabytes[row], "GB", own[row], row)
+
+        paid = np.where(np.isnan(own), listed.once_usd, gigabytes * own)
+        return Thing(kind="egress", once_usd=paid, unknown=listed.unknown & np.isnan(own), lines=lines)
+
+    def _tiered(self, kind: str, gigabytes: Floats, tariffed: Tariffed) -> Thing:
+        """Data that leaves by the tiers of each offer's tariff, one line a tier."""
+
+        def lines(row: int, _used_h: float) -> list[Beside]:
+            tariff = tariffed[row]
+            return [] if tariff is None else [
+                Beside(kind=kind, quantity=amount, unit="GB", unit_price_usd=usd, source=self.source(row, tariffed))
+                for amount, usd in tariff.parts(float(gigabytes[row]))
+            ]  # fmt: skip
+
+        paid = np.zeros(len(gigabytes))
+        for amount in np.unique(gigabytes[gigabytes > 0]):
+            rows = gigabytes == amount
+            paid[rows] = tariffed.each(lambda tariff, n=amount: tariff.usd(float(n)))[rows]  # type: ignore[misc]
+        return Thing(kind=kind, once_usd=paid, unknown=np.isnan(paid), lines=lines)
+
+    def _line(
+        self, kind: str, quantity: float, unit: str, price: float, row: int, tariffed: Tariffed | None = None
+    ) -> list[Beside]:
+        if not quantity or np.isnan(price):
+            return []
+        source = self.source(row, tariffed)
+        return [Beside(kind=kind, quantity=float(quantity), unit=unit, unit_price_usd=float(price), source=source)]

@@ -1,12 +1,14 @@
 """What is known of each offer beside its price: from its own columns, else from its provider's facts and tariffs.
 
-Nothing is guessed: what neither says is NaN or None, and the bill says what it leaves out.
+What neither says is NaN or None, and the bill says what it leaves out. Where a provider lists a tariff for other
+regions only, one of them stands in, and the line of the bill says which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _FILLED = ("billing_step_s", "billing_minimum_s")
+BY_USE = ("on-demand", "spot", "community")
+"""Markets in which a machine can be given back at any time."""
 RENTED = ("on-demand", "spot", "reserved", "community")
 """Markets in which disks and addresses are sold beside the machine; a machine by the month comes with its own."""
 
@@ -33,6 +37,10 @@ class Surroundings:
     providers: Mapping[str, Provider] = field(default_factory=dict)
     tariffs: Tariffs = field(default_factory=Tariffs)
     cpu_hosts: Sequence[CpuHost] = ()
+
+    def on(self, day: date) -> Surroundings:
+        """The same with the tariffs that were known on a day; facts about platforms hold whatever the day."""
+        return replace(self, tariffs=self.tariffs.on(day))
 
     def number(self, offers: Catalogue, fact: str) -> Floats:
         """A fact in figures of each offer's provider, NaN if nobody states it; shape (n,)."""
@@ -57,21 +65,17 @@ class Surroundings:
         return Tariffed.of(offers, lambda provider, region: self.tariffs.find(provider, item, region))
 
     def cheapest_cpu(self, provider: str, region: str | None) -> CpuHost | None:
-        """The cheapest machine without a GPU, in the region if one of it is known there."""
-        hosts = [host for host in self.cpu_hosts if host.provider == provider]
-        near = [host for host in hosts if host.region == region]
-        return min(near or hosts, key=lambda host: host.usd_per_hour, default=None)
+        """The cheapest machine without a GPU of that region, from which a disk can be moved; None if none is known."""
+        hosts = [host for host in self.cpu_hosts if (host.provider, host.region) == (provider, region)]
+        return min(hosts, key=lambda host: host.usd_per_hour, default=None)
 
     def cpu_source(self, provider: str | None, region: str | None) -> str:
         """Which machine without a GPU that is, and where its price comes from."""
         host = self.cheapest_cpu(provider or "", region)
-        return "" if host is None else f"{host.instance} ({host.region}), {host.source}"
-
-    def egress_source(self, place: str) -> str:
-        """Where the tariff of data that leaves a place comes from."""
-        provider, _slash, region = place.partition("/")
-        tariff = self.tariffs.find(provider, "egress", region or None)
-        return "" if tariff is None else tariff.source
+        if host is None:
+            return ""
+        seen = "" if host.observed is None else f" of {host.observed}"
+        return f"{host.instance}{seen}, {host.source}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +93,13 @@ class Tariffed:
         place = {tariff: i for i, tariff in enumerate(tariffs)}
         codes = np.array([-1 if tariff is None else place[tariff] for tariff in found], np.intp)
         return Tariffed(tariffs, codes[inverse] if len(codes) else np.zeros(0, np.intp))
+
+    @staticmethod
+    def fixed(choices: Sequence[Tariff | None], choice: Rows) -> Tariffed:
+        """One of a few tariffs for each offer. choice: its place among them; None: nobody states it."""
+        known = tuple(tariff for tariff in choices if tariff is not None)
+        place = np.array([-1 if tariff is None else known.index(tariff) for tariff in choices], np.intp)
+        return Tariffed(known, place[choice])
 
     def each(self, figure: Callable[[Tariff], float]) -> Floats:
         """A figure of each offer's tariff, NaN where none is known."""
@@ -114,10 +125,12 @@ class Conditions:
     """n offers; arrays of shape (n,), NaN where nobody says.
 
     ready, bare: frameworks and container runtime are there, or nothing is; neither: not known. session_s: longest
-    session. cap_h: of a month. stopped_everything, stopped_disk, stopped_nothing: what a stopped machine is billed.
-    resume_in_doubt: a stopped machine may come back without its GPU. shared: others use the physical host too.
-    cpu_usd_per_hour: of the machine without a GPU on which a disk can be prepared and from which it can be moved.
-    disk_usd_per_gb_month, included_gb, address_usd_per_hour, egress: beside the machine; egress of the whole provider.
+    session. cap_h: of a month. stopped_everything, stopped_disk, stopped_nothing: what a stopped machine is billed;
+    stopped_in_full: as if it ran, since it is so or nobody says. resume_in_doubt: a stopped machine may come back
+    without its GPU. disk_lost: what is on the disk goes with the machine; disk_moves: it moves to another machine.
+    shared: others use the physical host too. cpu_usd_per_hour: of the machine without a GPU on which a disk can be
+    prepared and from which it can be moved. disk_usd_per_gb_month, stopped_disk_usd_per_gb_month, included_gb,
+    address_usd_per_hour, egress: beside the machine; egress of the whole provider.
     """
 
     ready: Mask
@@ -127,7 +140,11 @@ class Conditions:
     stopped_everything: Mask
     stopped_disk: Mask
     stopped_nothing: Mask
+    stopped_in_full: Mask
+    stopped_disk_usd_per_gb_month: Floats
     resume_in_doubt: Mask
+    disk_lost: Mask
+    disk_moves: Mask
     shared: Mask
     cpu_usd_per_hour: Floats
     disk_usd_per_gb_month: Floats
@@ -140,6 +157,8 @@ class Conditions:
     @staticmethod
     def of(offers: Catalogue, around: Surroundings) -> Conditions:
         disk, address, egress = (around.tariff(offers, item) for item in ("disk", "address", "egress"))
+        stopped = _stopped(offers, around)
+        dearer = around.number(offers, "stopped_disk_usd_per_gb_month")
         rented = offers.market.isin(RENTED)
         frameworks = {kind: around.says(offers, "frameworks", kind) for kind in ("preinstalled", "none")}
         free = offers.market.isin(("free",))
@@ -149,17 +168,17 @@ class Conditions:
             bare=frameworks["none"],
             session_s=_first(offers.session_limit_s, limit_h * SECONDS_PER_HOUR),
             cap_h=_first(offers.monthly_cap_h, np.where(rented, around.number(offers, "monthly_cap_h"), np.nan)),
-            **_stopped(offers, around),
+            **stopped,
+            stopped_in_full=offers.market.isin(BY_USE) & ~(stopped["stopped_disk"] | stopped["stopped_nothing"]),
+            stopped_disk_usd_per_gb_month=_first(dearer, _first(offers.storage_usd_per_gb_month, _known(disk, rented))),
             resume_in_doubt=around.says(offers, "resume", "may have no GPU") | offers.host.isin(("peer",)),
+            disk_lost=around.says(offers, "disk_survives", "no"),
+            disk_moves=around.says(offers, "disk_moves", "yes"),
             shared=offers.host_shared.isin(("yes",)) | _part_of_a_host(offers),
             cpu_usd_per_hour=_cpu(offers, around),
-            disk_usd_per_gb_month=_first(
-                offers.storage_usd_per_gb_month, np.where(rented, disk.each(lambda t: t.first_usd), np.nan)
-            ),
+            disk_usd_per_gb_month=_first(offers.storage_usd_per_gb_month, _known(disk, rented)),
             included_gb=offers.disk_included_gb,
-            address_usd_per_hour=_first(
-                offers.address_usd_per_hour, np.where(rented, address.each(lambda t: t.first_usd), np.nan)
-            ),
+            address_usd_per_hour=_first(offers.address_usd_per_hour, _known(address, rented)),
             disk=disk,
             address=address,
             egress=egress,
@@ -168,6 +187,11 @@ class Conditions:
 
 def _first(own: Floats, provider: Floats) -> Floats:
     return np.where(np.isnan(own), provider, own)
+
+
+def _known(tariffed: Tariffed, rented: Mask) -> Floats:
+    """The first price of a tariff that is not free, where the market bills it."""
+    return np.where(rented, tariffed.each(lambda tariff: tariff.first_usd), np.nan)
 
 
 def _part_of_a_host(offers: Catalogue) -> Mask:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 
 import numpy as np
 
 from gpuwise.errors import Message
+from gpuwise.rank.conditions import BY_USE
 from gpuwise.rank.pricing import Priced
 from gpuwise.rank.rules import Rule
 from gpuwise.request import RankRequest
 from gpuwise.units import SECONDS_PER_HOUR
 
-ENDLESS = 10.0
-"""A job that losses make so many times as long is not offered: what is redone is nearly all of it."""
+ENDLESS = 4.0
+"""A job that losses make so many times as long is not offered: three quarters of what is paid is paid for nothing."""
 MUCH_LONGER = 1.5
 """Losses that make a job so much longer are named in its row."""
 
@@ -22,18 +24,20 @@ def held_rules(priced: Priced) -> list[Rule]:
     """Sessions too short to begin, hosts that end too early, and jobs that losses make practically endless."""
     timing, offers, limit = priced.times.timing, priced.offers, priced.conditions.session_s
     longer = stretched(priced)
+    there_h = (timing.time_s - timing.cpu_s) / SECONDS_PER_HOUR
 
     def no_session(row: int) -> Message:
-        return Message(
-            "a session ends after {hours:.3g} h, before preparing is done", hours=limit[row] / SECONDS_PER_HOUR
-        )
+        hours = float(limit[row] / SECONDS_PER_HOUR)
+        if timing.before.never:
+            return Message("a session ends after {hours:.3g} h, and no checkpoint is there to go on from", hours=hours)
+        return Message("a session ends after {hours:.3g} h, before preparing is done", hours=hours)
 
     def too_early(row: int) -> Message:
         return Message(
-            "its host ends it after {longest:.3g} h, and the job holds it for {held:.3g} h: it would have to be moved "
+            "its host ends it after {longest:.3g} h, and the job needs it for {held:.3g} h: it would have to be moved "
             "with its checkpoints",
             longest=float(offers.longest_h[row]),
-            held=float(timing.used_s[row] / SECONDS_PER_HOUR),
+            held=float(there_h[row]),
         )
 
     def endless(row: int) -> Message:
@@ -45,8 +49,8 @@ def held_rules(priced: Priced) -> list[Rule]:
         return Message(text, hours=1 / (rate * SECONDS_PER_HOUR), factor=float(longer[row]), advice=advice)
 
     return [
-        Rule(name="session_too_short", fails=np.isnan(timing.starts), reason=no_session),
-        Rule(name="host_ends", fails=timing.used_s > offers.longest_h * SECONDS_PER_HOUR, reason=too_early),
+        Rule(name="session_too_short", fails=np.isnan(timing.use.starts), reason=no_session),
+        Rule(name="host_ends", fails=there_h > offers.longest_h, reason=too_early),
         Rule(name="endless", fails=longer > ENDLESS, reason=endless),
     ]
 
@@ -61,7 +65,7 @@ def stretched(priced: Priced) -> np.typing.NDArray[np.float64]:
 def held_marks(priced: Priced, row: int, request: RankRequest) -> Iterator[Message]:
     """Remarks on how the machine is held and what its bill leaves out, in a fixed order."""
     timing, conditions, market = priced.times.timing, priced.conditions, priced.offers.market[row]
-    starts = float(timing.starts[row])
+    starts = float(np.asarray(timing.use.starts)[row])
     if starts > 1:
         hours = float(conditions.session_s[row] / SECONDS_PER_HOUR)
         yield Message("{n:.0f} sessions of at most {hours:.3g} h", n=starts, hours=hours)
@@ -73,16 +77,24 @@ def held_marks(priced: Priced, row: int, request: RankRequest) -> Iterator[Messa
         yield Message("billed by the hours of the clock that it touches")
     yield from _of_stopping(priced, row, request)
     if request.prepare_on == "cpu" and not timing.elsewhere[row] and market not in ("owned", "free"):
-        yield Message("prepared on itself: moving a disk to it is not known to be possible")
-    for what in priced.beside.unknown(row):
-        yield Message("{what}: its price is not known and not contained", what=Message(what))
+        moves = Message("prepared on itself: no price of a machine without GPU is known in its region")
+        fixed = Message("prepared on itself: moving a disk to it is not known to be possible")
+        yield moves if conditions.disk_moves[row] else fixed
+    unknown = [Message(kind) for kind in priced.beside.unknown(row)]
+    if unknown:
+        what = reduce(lambda one, other: Message("{one}, {other}", one=one, other=other), unknown)
+        yield Message("price not known and not contained: {what}", what=what)
 
 
 def _of_stopping(priced: Priced, row: int, request: RankRequest) -> Iterator[Message]:
-    conditions = priced.conditions
-    if not request.stopped_s or priced.offers.market[row] in ("owned", "dedicated", "reserved", "free"):
+    conditions, offers = priced.conditions, priced.offers
+    if not request.stopped_s or offers.market[row] not in BY_USE:
         return
+    if offers.market[row] == "spot":
+        yield Message("a spot machine can seldom be stopped and had again")
     if conditions.resume_in_doubt[row]:
         yield Message("stopped, it may come back without its GPU: copy the data out")
-    if not (conditions.stopped_everything | conditions.stopped_disk | conditions.stopped_nothing)[row]:
+    elif conditions.included_gb[row] > 0 and not conditions.stopped_everything[row]:
+        yield Message("its local disk is emptied when it stops: copy the data out")
+    if conditions.stopped_in_full[row] and not conditions.stopped_everything[row]:
         yield Message("what it costs while stopped is not known: taken in full")

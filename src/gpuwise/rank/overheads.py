@@ -15,8 +15,7 @@ LOSSES, WRITE, RESTART = "spot_losses_per_hour", "checkpoint_s", "restart_s"
 AVAILABLE, DISPERSION = "spot_available_fraction", "spot_dispersion"
 IMAGE_RATE, NEAR_RATE, FAR_RATE = "image_gb_per_s", "region_gb_per_s", "internet_gb_per_s"
 """Names of assumptions, and of the errors that they leave."""
-LEAST_S = 1e-9
-"""Stands for no time at all in an estimate, which is positive."""
+TOO_FAST_GB_PER_S = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +25,9 @@ class Overheads:
 
     near, far: rates at which data comes from its own region, or from elsewhere. write: time of a checkpoint; every_s:
     training between two, None where nobody said. restart: after an interruption. losses: an hour and machine;
-    available: share of the time in which a spot machine can be had, None if nobody says; dispersion: as in `Pool`.
-    evaluation_fraction: of the training time; final_s: the evaluation at the end of one job.
+    available: share of the time in which a spot machine can be had, None if nobody says; outage_h: for so long one is
+    away on average, by what is assumed of both; dispersion: as in `Pool`. evaluation_fraction: of the training time;
+    final_s: the evaluation at the end of one job.
     """
 
     prepare: Mapping[str, Estimate]
@@ -39,16 +39,14 @@ class Overheads:
     every_s: Seconds | None
     restart: Estimate
     losses: Estimate
+    losses_stated: bool
     available: Estimate | None
+    available_stated: bool
+    outage_h: float
     wait_log_sd: float
     dispersion: float
     evaluation_fraction: float
     final_s: Seconds
-
-    @property
-    def sds(self) -> Mapping[str, float]:
-        """Log sd of each figure that interruptions depend on."""
-        return {LOSSES: self.losses.log_sd, WRITE: self.write.log_sd, RESTART: self.restart.log_sd}
 
     @staticmethod
     def of(request: JobFilters, assumptions: Assumptions) -> Overheads:
@@ -66,7 +64,10 @@ class Overheads:
             every_s=request.checkpoint_every_s,
             restart=said.or_assumed(request.restart_s, RESTART),
             losses=said.or_assumed(request.losses_per_hour, LOSSES),
+            losses_stated=request.losses_per_hour is not None,
             available=said.if_known(available, AVAILABLE),
+            available_stated=available is not None,
+            outage_h=said.outage_h(),
             wait_log_sd=0.0 if available is not None else said.odds_log_sd(AVAILABLE),
             dispersion=assumptions[DISPERSION].value if DISPERSION in assumptions else 1.0,
             evaluation_fraction=request.evaluation_fraction,
@@ -90,8 +91,15 @@ class _Said:
         return self.or_assumed(value, name) if value is not None or name in self.assumptions else None
 
     def rate(self, value: GbPerSecond | None, name: str) -> Estimate:
-        """Without an assumption at hand, as fast as light."""
-        return self.if_known(value, name) or _sure(1 / LEAST_S)
+        """Without an assumption at hand, too fast to notice."""
+        return self.if_known(value, name) or _sure(TOO_FAST_GB_PER_S)
+
+    def outage_h(self) -> float:
+        """(1 − a)/(a·λ) of the pools that are assumed; 0 where nobody says how often they can be had."""
+        if AVAILABLE not in self.assumptions:
+            return 0.0
+        share = self.assumptions[AVAILABLE].value
+        return (1 - share) / share / self.assumptions[LOSSES].value
 
     def odds_log_sd(self, name: str) -> float:
         """Log sd of (1 − a)/a, to which the wait is in proportion, where a lies in the assumption's range."""
@@ -102,7 +110,7 @@ class _Said:
 
 
 def _sure(value: float) -> Estimate:
-    return Estimate(value=max(value, LEAST_S), basis="quoted")
+    return Estimate(value=value, basis="quoted")
 
 
 def _preparation(kind: str, request: JobFilters, assumptions: Assumptions) -> Estimate:

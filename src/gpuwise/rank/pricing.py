@@ -11,17 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwise.catalogue import NO_DATE, Catalogue, as_days
-from gpuwise.cost.billing import Terms, added_vat, bill_lines, bill_usd, elasticity, share_usd, terms
+from gpuwise.cost.billing import (
+    Terms,
+    Use,
+    added_vat,
+    bill_lines,
+    bill_usd,
+    elasticity,
+    machine_usd,
+    share_lines,
+    share_usd,
+    terms,
+)
 from gpuwise.cost.discounts import Discounts
 from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate
-from gpuwise.model import Accelerator, Assumptions, Cost, Platform, Prediction, Refusal, Workload
+from gpuwise.model import Accelerator, Assumptions, Cost, CostLine, Platform, Prediction, Refusal, Workload
 from gpuwise.predict.feed import Feeds, Limit
 from gpuwise.predict.target import samples_needed
 from gpuwise.rank.beside import Things, beside
 from gpuwise.rank.conditions import Conditions, Surroundings
 from gpuwise.rank.timing import Timing, timing
-from gpuwise.request import RankRequest
+from gpuwise.request import RankRequest, without_bill
 from gpuwise.units import SECONDS_PER_HOUR
 
 Mask = NDArray[np.bool_]
@@ -78,6 +89,7 @@ class Priced:
     figure_usd: Floats
     figure_sd: Floats
     price_sd: Floats
+    machine_fraction: Floats
     rated: Mask
     discounts: Discounts
 
@@ -146,14 +158,21 @@ class Priced:
 
     def _bill_bounds(self, row: int) -> tuple[float, float]:
         """80 % bounds: the bill at both ends of the time's interval (it moves in steps), the price's error added."""
-        one, time, middle = self.terms.row(row), self.used(row).interval(), float(self.cost_usd[row])
-        sessions = self.times.timing.sessions[row]
-        low, high = (float(bill_usd(one, np.array([used_s]), sessions)[0]) for used_s in (time.low, time.high))
-        price = Z80 * float(self.price_sd[row])
+        one, use = self.terms.row(row), self._use(row)
+        time, middle = self.used(row), float(self.cost_usd[row])
+        inside = time.interval()
+        low, high = (float(bill_usd(one, use.scaled(end / time.value))[0]) for end in (inside.low, inside.high))
+        price = Z80 * float(self.price_sd[row] * self.machine_fraction[row])
         if middle == 0:
             return 0.0, high * exp(price)
         below = hypot(log(low / middle), price) if low else inf
         return middle * exp(-below), middle * exp(hypot(log(high / middle), price))
+
+    def _use(self, row: int) -> Use:
+        """How this offer is used, in arrays of shape (1,)."""
+        use = self.times.timing.use
+        one = {name: np.asarray(getattr(use, name))[row : row + 1] for name in ("used_s", "starts", "losses", "copies")}
+        return Use(**one)
 
     def _money(self, row: int, usd: float, slope: float) -> Estimate | None:
         if np.isnan(usd):
@@ -165,20 +184,42 @@ class Priced:
         name = f"price age {self.offers.provider[row]} {self.offers.accelerator[row]}"
         if not np.isnan(self.offers.price_log_sd[row]):
             name = f"own cost {self.offers.instance[row]}"
-        price = Estimate(value=1.0, basis="quoted").widened(name, float(self.price_sd[row]))
-        return Estimate(value=usd, spread=spread, basis=time.basis) * price
+        price = Estimate(value=1.0, basis="quoted").widened(
+            name, float(self.price_sd[row] * self.machine_fraction[row])
+        )
+        median = None if time.median is None else usd * (time.median / time.value) ** slope
+        return Estimate(value=usd, spread=spread, basis=time.basis, median=median) * price
 
     def bill(self, row: int) -> Cost:
         """The bill line by line; the lines add up to it."""
-        timing = self.times.timing
+        timing, one = self.times.timing, self.terms.row(row)
         parts = {kind: float(seconds[row]) for kind, seconds in timing.parts.items() if seconds[row]}
-        source = "discounts" if self.rated[row] else self.offers.source[row] or self.offers.name
-        used_h, sessions = float(timing.used_s[row]) / SECONDS_PER_HOUR, float(timing.sessions[row])
-        things = self.beside.lines(row, used_h)
-        lines = bill_lines(self.terms, row, parts, source, sessions=sessions, beside=things)
+        things = self.beside.lines(row, float(timing.use.used_s[row]) / SECONDS_PER_HOUR)
+        lines = bill_lines(one, self._use(row), parts, self._source(row), things)
         gross = float(self.cost_usd[row])
         credit = self.discounts.credit_usd(self.offers.provider[row] or "", gross, self.as_of)
         return Cost(billed_usd=gross, lines=lines, credit_usd=credit)
+
+    def time_parts_s(self, row: int) -> dict[str, float]:
+        """What the time until the job is done consists of, in order; together it."""
+        timing = self.times.timing
+        held = {kind: float(seconds[row]) for kind, seconds in timing.parts.items()}
+        around = {"waiting": np.nan_to_num(timing.wait_s), "preparation without GPU": timing.cpu_s}
+        parts = {**{kind: float(s[row]) for kind, s in around.items()}, **held}
+        parts["standing stopped"] += float(timing.idle_s[row])
+        return {kind: seconds for kind, seconds in parts.items() if seconds}
+
+    def share_bill(self, row: int) -> tuple[CostLine, ...]:
+        """The share line by line; empty where there is none."""
+        if np.isnan(self.share_usd[row]) or not self.times.whole:
+            return ()
+        used_s = float(self.times.timing.use.used_s[row])
+        things = self.beside.lines(row, used_s / SECONDS_PER_HOUR)
+        return share_lines(self.terms, row, used_s, self._source(row), things)
+
+    def _source(self, row: int) -> str:
+        """Where the price of the machine comes from."""
+        return "discounts" if self.rated[row] else self.offers.source[row] or self.offers.name
 
 
 def _as_evidence(limit: Limit) -> Message:
@@ -205,8 +246,11 @@ class Pricing:
 
 def price(offers: Catalogue, hourly_usd: Floats, workload: Workload, request: RankRequest, given: Pricing) -> Priced:
     """Predict, time and bill every row. hourly_usd: price after tax and discounts, shape (m,)."""
-    offers = given.around.completed(offers)
-    conditions = Conditions.of(offers, given.around)
+    if workload.undecided:
+        request = replace(request, **without_bill())
+    around = given.around.on(given.as_of)
+    offers = around.completed(offers)
+    conditions = Conditions.of(offers, around)
     times = _times(offers, conditions, workload, request, given)
     vat = added_vat(offers, request.tax, request.vat_fraction)
     machine = terms(
@@ -220,9 +264,9 @@ def price(offers: Catalogue, hourly_usd: Floats, workload: Workload, request: Ra
         vat_fraction=vat,
         start_s=request.start_s,
     )
-    things = beside(offers, conditions, given.around, request, times.timing, machine.price_usd_per_hour)
-    conditions_of_bill = machine.beside(things.usd_per_hour, things.once_usd)
-    return _priced(offers, workload, conditions, times, conditions_of_bill, things, given)
+    things = beside(offers, conditions, around, request, times.timing)
+    whole = machine.beside(things.usd_per_hour, things.once_usd)
+    return _priced(offers, workload, conditions, times, whole, things, given)
 
 
 def _priced(
@@ -232,9 +276,10 @@ def _priced(
     rated, agreed = given.discounts.covered(offers, given.as_of)
     price_sd = np.where(agreed, 0.0, _price_sd(offers, given.assumptions, given.as_of))
     timing = times.timing
-    share = share_usd(agreed_terms, timing.used_s)
+    share = share_usd(agreed_terms, timing.use.used_s)
     bill, slope = _bill(agreed_terms, times)
     cost = np.where(agreed_terms.billable, bill, np.nan)
+    own = _machine_fraction(agreed_terms, timing.use, share, bill) if times.whole else np.ones(len(offers))
     return Priced(
         offers=offers,
         workload=workload,
@@ -247,8 +292,9 @@ def _priced(
         bill_slope=slope,
         share_usd=share,
         figure_usd=np.where(np.isnan(share), cost, share),
-        figure_sd=np.hypot(timing.used_sd * np.where(np.isnan(share), slope, 1.0), price_sd),
+        figure_sd=np.hypot(timing.used_sd * np.where(np.isnan(share), slope, 1.0), price_sd * own),
         price_sd=price_sd,
+        machine_fraction=own,
         rated=rated,
         discounts=given.discounts,
     )
@@ -258,10 +304,17 @@ def _bill(conditions: Terms, times: Times) -> tuple[Floats, Floats]:
     """USD and d ln bill / d ln time; of a job of unknown length what a million samples cost, without a billing step."""
     timing = times.timing
     if times.whole:
-        bill = bill_usd(conditions, timing.used_s, timing.sessions)
-        return bill, elasticity(conditions, timing.used_s, timing.used_sd, timing.sessions)
+        return bill_usd(conditions, timing.use), elasticity(conditions, timing.use, timing.used_sd)
     hourly = conditions.price_usd_per_hour * (1 + conditions.vat_fraction)
-    return hourly * timing.used_s / SECONDS_PER_HOUR, np.ones(len(timing.used_s))
+    return hourly * timing.use.used_s / SECONDS_PER_HOUR, np.ones(len(hourly))
+
+
+def _machine_fraction(conditions: Terms, use: Use, share: Floats, bill: Floats) -> Floats:
+    """Of the figure that ranks what follows the price of the machine; tariffs beside it have no error of their own."""
+    alone = conditions.beside(np.zeros(len(bill)), np.zeros(len(bill)))
+    part = np.where(np.isnan(share), machine_usd(conditions, use), share_usd(alone, use.used_s))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(part / np.where(np.isnan(share), bill, share), nan=1.0)
 
 
 def _work(workload: Workload, platforms: Sequence[Platform]) -> list[Estimate]:
@@ -285,7 +338,7 @@ def _times(
     rate, rate_sd = feeds.rates(speed[platform], speed_sd[platform])
     samples, samples_sd = np.array([(w.value, w.log_sd) for w in work], np.float64).reshape(-1, 2)[platform].T
     run_sd = np.hypot(np.hypot(rate_sd, samples_sd), host_sd)
-    timed = timing(offers, conditions, request, given.assumptions, samples / rate, run_sd, whole=whole)
+    timed = timing(offers, conditions, request, given.assumptions, samples / rate, run_sd)
     return Times(
         outcomes=outcomes,
         platform=platform,

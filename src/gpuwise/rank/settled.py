@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuwise.catalogue import NO_DATE, Catalogue, as_days, as_float
 from gpuwise.errors import Message
-from gpuwise.estimate import Z80, Estimate, difference
+from gpuwise.estimate import Z80, Estimate, difference, exact, total
 from gpuwise.model import Candidate, Offer, Prediction, Quotes
 from gpuwise.rank.frontier import frontier, p_cheapest
 from gpuwise.rank.marks import held_marks
@@ -31,13 +32,18 @@ CPU_LIMITS = Message(
 STORAGE_LIMITS = Message("storage limits this offer: {used} % of the GPU used ({fed} of {taken} samples/s)").template
 """Marks that stand in each row that they hold for, however many there are."""
 
+APART = 1e15
+"""Stands above every key."""
+Ranks = NDArray[np.int8]
+
 SORT_KEYS = ("cost", "time", "price", "p_cheapest")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """alive: rows (m,) that no rule left out. key: what they are sorted by, small first, inf where it is not known or
-    the offer stands apart (free, sold out). on_frontier, p_cheapest: (m,), NaN for offers that take no part.
+    """alive: rows (m,) that no rule left out. key: what they are sorted by, small first, inf where it is not known.
+    apart: 0 for those that are compared; 1 where a part of the bill is not known and others know theirs, 2 for what is
+    free or sold out; they come after. on_frontier, p_cheapest: (m,), NaN for offers that take no part.
 
     all_offers: the whole catalogue, for the spread of a marketplace. hourly: row of the cheapest on-demand offer.
     """
@@ -46,7 +52,7 @@ class Settled:
     request: RankRequest
     all_offers: Catalogue
     alive: Mask
-    apart: Mask
+    apart: Ranks
     key: Floats
     on_frontier: Mask
     p_cheapest: Floats
@@ -66,9 +72,6 @@ class Settled:
     def candidates(self, limit: int | None) -> Iterator[Candidate]:
         """The best offers, best first."""
         rows = np.flatnonzero(self.alive)
-        if limit is not None and limit < len(rows):
-            worst = np.partition(self.key[rows], limit)[limit]
-            rows = rows[self.key[rows] <= worst]
         return self._shown(rows, limit)
 
     def surely_fitting(self) -> Candidate | None:
@@ -84,7 +87,10 @@ class Settled:
         return self._shown(np.flatnonzero(self.alive & self.priced.offers.market.isin(("owned",))))
 
     def _shown(self, rows: Rows, limit: int | None = None) -> Iterator[Candidate]:
-        best = rows[np.lexsort((rows, self.priced.time_s[rows], self.apart[rows], self.key[rows]))]
+        if limit is not None and limit < len(rows):
+            ranks = self.apart[rows] * APART + np.where(np.isinf(self.key[rows]), APART / 2, self.key[rows])
+            rows = rows[ranks <= np.partition(ranks, limit)[limit]]
+        best = rows[np.lexsort((rows, self.priced.time_s[rows], self.key[rows], self.apart[rows]))]
         return (self.candidate(int(row)) for row in best[:limit])
 
     def candidate(self, row: int) -> Candidate:
@@ -94,7 +100,7 @@ class Settled:
         p, whole = float(self.p_cheapest[row]), self.priced.times.whole
         reasons: dict[str, Message] = {}
         if np.isnan(p):
-            reasons["p_cheapest"] = Message("the offer stands apart, has no cost to compare, or too many cost the same")
+            reasons["p_cheapest"] = _no_chance(self, row)
         if not whole:
             return _by_the_million(self, row, offer, prediction, reasons, p)
         return Candidate(
@@ -111,6 +117,8 @@ class Settled:
             on_frontier=bool(self.on_frontier[row]),
             p_cheapest=None if np.isnan(p) else p,
             cost=self.priced.bill(row) if self.priced.terms.billable[row] else None,
+            share_lines=self.priced.share_bill(row),
+            time_parts_s=self.priced.time_parts_s(row),
             quotes=_quotes(self.all_offers, offer),
             marks=tuple(_marks(self.priced, row, offer, self.request)),
             reasons=reasons,
@@ -157,7 +165,8 @@ def _by_the_million(
 
 def settle(priced: Priced, alive: Mask, all_offers: Catalogue, request: RankRequest) -> Settled:
     """Compare what is left. Free tiers and sold-out offers take no part in frontier and probability."""
-    competes = _competes(priced, alive) & ~np.isnan(priced.figure_usd)
+    apart = _apart(priced, alive)
+    competes = alive & (apart == 0) & ~np.isnan(priced.figure_usd)
     figure = np.where(competes, priced.figure_usd, np.nan)
     chances = _chances(priced, competes)
     on_demand = np.where(priced.offers.market.isin(("on-demand",)), figure, np.nan)
@@ -166,7 +175,7 @@ def settle(priced: Priced, alive: Mask, all_offers: Catalogue, request: RankRequ
         request=request,
         all_offers=all_offers,
         alive=alive,
-        apart=~_competes(priced, alive),
+        apart=apart,
         key=_key(priced, alive, chances, request.sort),
         on_frontier=frontier(np.where(competes, priced.time_s, np.nan), figure),
         p_cheapest=chances,
@@ -181,12 +190,16 @@ def _key(priced: Priced, alive: Mask, chances: Floats, sort: str) -> Floats:
         "price": priced.hourly_usd,
         "p_cheapest": -chances,
     }[sort]
-    return np.where(_competes(priced, alive) & ~np.isnan(key), key, np.inf)
+    return np.where(alive & ~np.isnan(key), key, np.inf)
 
 
-def _competes(priced: Priced, alive: Mask) -> Mask:
-    apart = priced.offers.market.isin(("free",)) | priced.offers.availability.isin(("sold out",))
-    return alive & ~apart
+def _apart(priced: Priced, alive: Mask) -> Ranks:
+    """A bill of which a part is not known is no bill to compare with those that are whole."""
+    offers = priced.offers
+    aside = offers.market.isin(("free",)) | offers.availability.isin(("sold out",))
+    part = priced.beside.incomplete
+    whole = bool((alive & ~aside & ~part & ~np.isnan(priced.figure_usd)).any())
+    return np.where(aside, 2, np.where(part & whole, 1, 0)).astype(np.int8)
 
 
 def _chances(priced: Priced, competes: Mask) -> Floats:
@@ -214,6 +227,12 @@ def _or(figure: Estimate | None, reasons: dict[str, Message], name: str, reason:
     return figure
 
 
+def _no_chance(settled: Settled, row: int) -> Message:
+    if settled.apart[row] == 1:
+        return Message("a part of its bill is not known: it is not compared with those that are whole")
+    return Message("the offer stands apart, has no cost to compare, or too many cost the same")
+
+
 def _no_cost(offer: Offer) -> Message:
     if offer.market == "owned":
         return Message("an owned machine sends no bill for one job; its share is the figure")
@@ -229,9 +248,11 @@ def _no_share(offer: Offer) -> Message:
 def _break_even(
     settled: Settled, row: int, reasons: dict[str, Message]
 ) -> tuple[Estimate | None, dict[str, Message], str, Message]:
-    """Busy hours a month h at which fixed/h · t + running · t equals the cheapest on-demand bill C of the same job.
+    """Busy hours a month h at which fixed/h · t + running · t + b equals the cheapest on-demand bill C of the same job;
+    b: its disk, data and addresses.
 
-    h = fixed · t / (C − running · t), t in hours. Test value: 730 USD a month against 2 USD/h at equal speed is 365 h.
+    h = fixed · t / (C − running · t − b), t in hours.
+    Test value: 730 USD a month against 2 USD/h at equal speed is 365 h.
     """
     priced, name = settled.priced, "break_even_hours_per_month"
     owned = not priced.terms.billable[row]
@@ -241,12 +262,18 @@ def _break_even(
     if reference is None or reference.value == 0:
         return None, reasons, name, Message("no on-demand offer with a bill is left to compare with")
     running = float(np.nan_to_num(priced.offers.running_usd_per_hour[row]))
+    vat = 1 + float(priced.terms.vat_fraction[row])
     fixed = (float(priced.terms.price_usd_per_hour[row]) - running) * HOURS_PER_MONTH
-    fixed = (fixed + float(priced.terms.licence_usd_per_month[row])) * (1 + float(priced.terms.vat_fraction[row]))
+    fixed = (fixed + float(priced.terms.licence_usd_per_month[row])) * vat
     time_h = priced.used(row) / SECONDS_PER_HOUR
-    energy = time_h * running if running else None
+    more = time_h.value * float(priced.terms.beside_usd_per_hour[row]) + float(priced.terms.once_usd[row])
+    parts = [time_h * (running * vat)] if running else []
+    parts += [exact(more * vat)] if more else []
+    energy = total(parts) if parts else None
     if energy is not None and energy.value >= reference.value:
-        return None, reasons, name, Message("never: its energy alone costs more than the cheapest on-demand offer")
+        alone = Message("never: its energy alone costs more than the cheapest on-demand offer")
+        beside = Message("never: what it needs beside its rent costs more than the cheapest on-demand offer")
+        return None, reasons, name, beside if more else alone
     hours = time_h * fixed / (reference if energy is None else difference(reference, energy))
     if hours.value > HOURS_PER_MONTH:
         return None, reasons, name, Message("never: it would take {hours:.0f} busy hours a month", hours=hours.value)
@@ -255,8 +282,9 @@ def _break_even(
 
 def _spot_assumed(priced: Priced, row: int, request: RankRequest) -> bool:
     """Does nobody say how often this spot machine is lost, or how long one waits for it?"""
-    stated = request.losses_per_hour is not None or not np.isnan(priced.offers.losses_per_hour[row])
-    return bool(priced.times.timing.work.spot[row]) and not (stated and request.available_fraction is not None)
+    losses = request.losses_per_hour is not None or not np.isnan(priced.offers.losses_per_hour[row])
+    waits = request.available_fraction is not None or not np.isnan(priced.offers.wait_s[row])
+    return priced.offers.market[row] == "spot" and not (losses and waits)
 
 
 def _marks(priced: Priced, row: int, offer: Offer, request: RankRequest) -> list[Message]:

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import exp, inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuwise.catalogue import Catalogue, as_float
+from gpuwise.cost.billing import ROUNDING, Use
 from gpuwise.estimate import Estimate, exact, total
 from gpuwise.model import Assumptions
 from gpuwise.rank.conditions import Conditions
-from gpuwise.rank.overheads import AVAILABLE, LEAST_S, Overheads
+from gpuwise.rank.overheads import AVAILABLE, Overheads
 from gpuwise.rank.work import Work
 from gpuwise.request import RankRequest
 from gpuwise.units import Seconds
@@ -31,11 +33,6 @@ from gpuwise.units import Seconds
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
-NOTHING_BESIDE = {
-    "prepare_s": 0.0, "image_gb": None, "data_gb": None, "stopped_s": None, "final_evaluation_s": None, "apart": False,
-    "jobs": 1, "prepare_on": "gpu",
-}  # fmt: skip
-"""What a request is without all that a bill of unknown length leaves out."""
 SHARED = ("dedicated", "reserved", "owned", "free")
 """Markets in which a series of jobs shares one machine in any case: nobody rents a month for each of them."""
 
@@ -45,30 +42,40 @@ class Before:
     """What comes before the first step, on n offers, for one start (data: once); seconds of shape (n,).
 
     kind: what the machine brings along (ready, bare, unknown). own: the offer itself says how long preparing takes.
-    near: the data lies in the same region.
+    near: the data lies in the same region. copied: the data is lost with the machine, and copied at each start. never:
+    no checkpoint is ever written.
     """
 
     kind: NDArray[np.str_]
     own: Mask
     near: Mask
+    copied: Mask
+    never: bool
     prepare_s: Floats
     image_s: Floats
     data_s: Floats
 
     @staticmethod
-    def of(offers: Catalogue, conditions: Conditions, over: Overheads, request: RankRequest, whole: bool) -> Before:
+    def of(offers: Catalogue, conditions: Conditions, over: Overheads, request: RankRequest) -> Before:
         kind = np.where(conditions.ready, "ready", np.where(conditions.bare, "bare", "unknown"))
         usual = np.select([kind == name for name in over.prepare], [e.value for e in over.prepare.values()])
-        own, near = ~np.isnan(offers.preparation_s) & whole, _near(offers, request.data_from)
+        own, near = ~np.isnan(offers.preparation_s) & (request.prepare_s != 0), _near(offers, request.data_from)
         data, none = request.data_gb or 0.0, np.zeros(len(offers))
         return Before(
             kind=kind,
             own=own,
             near=near,
+            copied=conditions.disk_lost,
+            never=request.checkpoint_every_s == inf,
             prepare_s=np.where(own, offers.preparation_s, usual),
             image_s=none + (over.image.value if over.image else 0.0),
             data_s=data / np.where(near, over.near.value, over.far.value) + none,
         )
+
+    @property
+    def again_s(self) -> Floats:
+        """What a machine that takes the place of a lost one fetches once more."""
+        return np.asarray(self.image_s + np.where(self.copied, self.data_s, 0.0))
 
 
 def _near(offers: Catalogue, place: str) -> Mask:
@@ -82,77 +89,97 @@ def _near(offers: Catalogue, place: str) -> Mask:
 class Timing:
     """n offers; seconds of shape (n,), NaN where there is no prediction or a session is too short to start.
 
-    parts: kind of a line of the bill -> seconds that the machine is held for it; together used_s, in `sessions` starts.
-    cpu_s: on a machine without a GPU. wait_s: until a machine is there, NaN if nobody says. time_s: until the job is
-    done. copies: so many machines one after another, each with its part of the jobs. starts: of one of them.
+    parts: kind of a line of the bill -> seconds that the machine is held for it; together use.used_s. cpu_s: on a
+    machine without a GPU. idle_s: standing stopped without being held. wait_s: until a machine is there, NaN if nobody
+    says. time_s: until the job is done. elsewhere: prepared on a machine without a GPU. used_sd: log sd of used_s.
     """
 
+    offers: Catalogue
     over: Overheads
     before: Before
     work: Work
     parts: Mapping[str, Floats]
-    used_s: Floats
-    sessions: Floats
-    starts: Floats
-    copies: Floats
+    use: Use
     elsewhere: Mask
     cpu_s: Floats
-    stopped_s: Seconds
+    idle_s: Floats
     wait_s: Floats
     time_s: Floats
     used_sd: Floats
-    time_sd: Floats
 
     def used(self, row: int, run: Estimate) -> Estimate:
         """How long the machine is held, with named errors. run: seconds of training with its own."""
+        copies, work = _at(self.use.copies, row), replace(run, value=float(self.work.work_s[row]))
         first = [self.over.restart] if self.elsewhere[row] else self._before(row)
-        held = _sum([*first, self._busy(row, run)]) * float(self.copies[row])
+        more = [exact(float(self.parts[name][row]) / copies) for name in ("taking results out", "standing stopped")]
+        held = _sum([*first, self._busy(row, run), *more]) * copies
         if not self.work.losses[row]:
             return held
-        work = replace(run, value=float(self.work.work_s[row]))
-        return _at_least(held, (_sum([*first, work]) * float(self.copies[row])).interval().low)
+        return _at_least(held, (_sum([*first, work, *more]) * copies).interval().low)
 
     def done(self, row: int, run: Estimate) -> Estimate:
         """How long it is until the job is done: waiting, preparing elsewhere and standing stopped too."""
-        elsewhere = self._before(row) if self.elsewhere[row] else []
-        once = [*elsewhere, *([exact(self.stopped_s)] if self.stopped_s else [])]
         held, wait = self.used(row, run), self.wait(row)
-        parts = [held, *(part * float(self.copies[row]) for part in once), *([wait] if wait else [])]
-        return _at_least(_sum(parts), held.interval().low) if self.work.losses[row] else _sum(parts)
+        elsewhere = _sum(self._before(row)) * _at(self.use.copies, row) if self.elsewhere[row] else None
+        idle = exact(float(self.idle_s[row])) if self.idle_s[row] else None
+        parts = _sum([held, *(part for part in (elsewhere, idle, wait) if part is not None)])
+        return _at_least(parts, held.interval().low) if self.work.losses[row] else parts
 
     def wait(self, row: int) -> Estimate | None:
         """Until a machine is there, at first and after each loss; None if nobody says."""
         value = as_float(self.wait_s[row])
         if value is None:
             return None
-        sd = float(self.work.wait_sd[row])
-        waited = Estimate(value=value, basis="assumed" if sd else "quoted")
-        return waited.widened(AVAILABLE, sd) if value and sd else waited
+        assumed, chance = float(self.work.wait_sd[row]), float(self.work.wait_chance_sd[row])
+        basis = "assumed" if assumed or chance else "quoted"
+        if not value or basis == "quoted":
+            return Estimate(value=value, basis="quoted")
+        waited = Estimate(value=value, basis=basis, median=value * exp(-(chance**2) / 2))
+        waited = waited.widened(self._chance("waiting for", row), chance)
+        return waited.widened(AVAILABLE, assumed) if assumed else waited
 
     def _busy(self, row: int, run: Estimate) -> Estimate:
-        power = float(self.work.power[row])
+        power, value = float(self.work.power[row]), float(self.work.busy_s[row])
+        chance = float(self.work.busy_chance_sd[row])
         spread = tuple((name, sd * power) for name, sd in run.spread if sd * power)
-        busy = Estimate(value=float(self.work.busy_s[row]), spread=spread, basis=run.basis)
-        for name, sds in self.work.spreads.items():
-            if sd := float(sds[row]):
-                busy = busy.widened(name, sd)
-        between = (float(self.starts[row]) - 1) * self.over.write.value
+        median = value * exp(-(chance**2) / 2) if chance else None
+        busy = Estimate(value=value, spread=spread, basis=run.basis, median=median)
+        parts = {name: float(sds[row]) for name, sds in self.work.spreads.items()}
+        for name, sd in (parts | {self._chance("losses of", row): chance}).items():
+            busy = busy.widened(name, sd) if sd else busy
+        between = (_at(self.use.starts, row) - 1) * self.over.write.value
         return busy + between if between > 0 else busy
 
+    def _chance(self, what: str, row: int) -> str:
+        """The name of an error that no other offer shares: one pool's luck is not another's."""
+        offer = (self.offers.provider[row], self.offers.instance[row] or self.offers.accelerator[row])
+        return " ".join(filter(None, (what, *offer, self.offers.region[row])))
+
     def _before(self, row: int) -> list[Estimate]:
-        starts, before = float(self.starts[row]), self.before
+        starts, before = _at(self.use.starts, row), self.before
         prepare = self.over.prepare[str(before.kind[row])]
         if before.own[row]:
-            prepare = Estimate(value=max(float(before.prepare_s[row]), LEAST_S), basis="quoted")
+            prepare = Estimate(value=float(before.prepare_s[row]), basis="quoted")
         image = [self.over.image * starts] if self.over.image else []
-        rate, data = self.over.rate(bool(before.near[row])), float(before.data_s[row])
+        rate, data = (
+            self.over.rate(bool(before.near[row])),
+            float(before.data_s[row]) * (starts if before.copied[row] else 1.0),
+        )
         return [prepare * starts, *image, *([(data * rate.value) / rate] if data else [])]
+
+
+def _at(figure: Floats | float, row: int) -> float:
+    return float(np.asarray(figure)[row])
 
 
 def _at_least(estimate: Estimate, low: float) -> Estimate:
     """No luck makes a job shorter than its work: the lower end of an interval that losses widen stops there."""
     inside = estimate.interval()
-    return replace(estimate, bounds=(low, inside.high)) if inside.low < low <= inside.value else estimate
+    return (
+        replace(estimate, bounds=(low, max(inside.high, inside.value)))
+        if inside.low < low <= inside.value
+        else estimate
+    )
 
 
 def _sum(parts: list[Estimate]) -> Estimate:
@@ -166,66 +193,63 @@ def timing(
     assumptions: Assumptions,
     run_s: Floats,
     run_sd: Floats,
-    *,
-    whole: bool = True,
 ) -> Timing:
-    """The time of the job on every offer. run_s: training of one job, with its log sd, without anything else.
-
-    whole: False for a part of work of unknown length, of which only training and its interruptions are timed.
-    """
-    request = request if whole else replace(request, **NOTHING_BESIDE)  # type: ignore[arg-type]
+    """The time of the job on every offer. run_s: training of one job, with its log sd, without anything else."""
     over = Overheads.of(request, assumptions)
     copies = np.where(offers.market.isin(SHARED) | (not request.apart), 1.0, request.jobs)
-    jobs = request.jobs / copies
-    work = Work.of(offers, over, run_s, jobs)
-    before = Before.of(offers, conditions, over, request, whole)
+    before = Before.of(offers, conditions, over, request)
+    work = Work.of(offers, over, run_s, request.jobs / copies, copies, before.again_s)
     starts = _starts(conditions.session_s, work, before, over.write.value)
     elsewhere = ~np.isnan(conditions.cpu_usd_per_hour) & (request.prepare_on == "cpu")
     first = {
         "preparation": before.prepare_s * starts,
         "image": before.image_s * starts,
-        "data transfer": before.data_s,
+        "data transfer": before.data_s * np.where(before.copied, starts, 1.0),
     }
-    parts = {name: np.where(elsewhere, 0.0, seconds) * copies for name, seconds in first.items()}
-    parts["moving the disk"] = np.where(elsewhere, over.restart.value, 0.0) * copies
-    parts |= {name: seconds * copies for name, seconds in work.parts.items()}
-    parts["checkpoints"] = parts["checkpoints"] + (starts - 1) * over.write.value * copies
-    used_s = np.asarray(sum(parts.values()))
+    out_s = (request.results_gb or 0.0) * request.jobs / copies / over.far.value
+    on = conditions.stopped_in_full * (request.stopped_s or 0.0)
+    parts = {name: np.where(elsewhere, 0.0, seconds) for name, seconds in first.items()}
+    parts |= {"moving the disk": np.where(elsewhere, over.restart.value, 0.0), **work.parts}
+    parts |= {"taking results out": out_s, "standing stopped": on}
+    parts["checkpoints"] = parts["checkpoints"] + (starts - 1) * over.write.value
+    parts = {name: seconds * copies for name, seconds in parts.items()}
+    use = Use(used_s=np.asarray(sum(parts.values())), starts=starts, losses=work.losses * copies, copies=copies)
     cpu_s = np.where(elsewhere, np.asarray(sum(first.values())), 0.0) * copies
+    idle_s = np.asarray((request.stopped_s or 0.0) - on, np.float64) * copies
     wait_s = np.where(np.isnan(offers.wait_s), work.wait_s, offers.wait_s) * copies
-    stopped_s = request.stopped_s or 0.0
-    time_s = used_s + cpu_s + stopped_s * copies + np.nan_to_num(wait_s)
-    used_sd, time_sd = _spread(over, before, work, parts, used_s, time_s, wait_s, run_sd)
     return Timing(
-        over=over, before=before, work=work, parts=parts, used_s=used_s, sessions=copies * (starts + work.losses),
-        starts=starts, copies=copies, elsewhere=elsewhere, cpu_s=cpu_s, stopped_s=stopped_s, wait_s=wait_s,
-        time_s=time_s, used_sd=used_sd, time_sd=time_sd,
+        offers=offers, over=over, before=before, work=work, parts=parts, use=use, elsewhere=elsewhere, cpu_s=cpu_s,
+        idle_s=idle_s, wait_s=wait_s, time_s=use.used_s + cpu_s + idle_s + np.nan_to_num(wait_s),
+        used_sd=_used_sd(over, before, work, parts, use.used_s, run_sd),
     )  # fmt: skip
 
 
 def _starts(session_s: Floats, work: Work, before: Before, write_s: Seconds) -> Floats:
-    """How many sessions: each loses its preparation, and the time of the checkpoint at its end. NaN: none fits."""
+    """How many sessions: each loses its preparation, and the time of the checkpoint at its end. NaN: none fits, or the
+    job never writes a checkpoint and does not end within one."""
     limited = ~np.isnan(session_s)
-    usable = session_s - before.prepare_s - before.image_s - write_s
+    again = before.prepare_s + before.image_s + np.where(before.copied, before.data_s, 0.0)
+    once = np.where(before.copied, 0.0, before.data_s)
     with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.ceil((work.busy_s + before.data_s) / usable * (1 - 1e-9))
-    return np.where(limited, np.where(usable > 0, np.maximum(needed, 1.0), np.nan), 1.0)
+        alone = again + once + work.busy_s <= session_s
+        needed = np.ceil((work.busy_s + once) / (session_s - again - write_s) * (1 - ROUNDING))
+    several = np.where((session_s > again + write_s) & ~before.never, np.maximum(needed, 1.0), np.nan)
+    return np.where(~limited | alone, 1.0, several)
 
 
-def _spread(
-    over: Overheads, before: Before, work: Work, parts: Mapping[str, Floats], used_s: Floats, time_s: Floats,
-    wait_s: Floats, run_sd: Floats,
-) -> tuple[Floats, Floats]:  # fmt: skip
-    """Log sd of the time held and of the time until done, as if no error had the name of another."""
+def _used_sd(
+    over: Overheads, before: Before, work: Work, parts: Mapping[str, Floats], used_s: Floats, run_sd: Floats
+) -> Floats:
+    """Log sd of the time held, as if no error had the name of another."""
     kinds = np.select([before.kind == name for name in over.prepare], [e.log_sd for e in over.prepare.values()])
-    busy_sd = np.sqrt((run_sd * work.power) ** 2 + sum(sd**2 for sd in work.spreads.values()))
+    spreads = [*work.spreads.values(), work.busy_chance_sd]
+    busy_sd = np.sqrt((run_sd * work.power) ** 2 + sum(sd**2 for sd in spreads))
+    pieces = [
+        np.where(before.own, 0.0, kinds) * parts["preparation"],
+        (over.image.log_sd if over.image else 0.0) * parts["image"],
+        np.where(before.near, over.near.log_sd, over.far.log_sd) * parts["data transfer"],
+        over.restart.log_sd * parts["moving the disk"],
+        busy_sd * sum(parts[name] for name in work.parts),
+    ]
     with np.errstate(invalid="ignore"):
-        pieces = [
-            np.where(before.own, 0.0, kinds) * parts["preparation"],
-            (over.image.log_sd if over.image else 0.0) * parts["image"],
-            np.where(before.near, over.near.log_sd, over.far.log_sd) * parts["data transfer"],
-            busy_sd * sum(parts[name] for name in work.parts),
-        ]
-        held = np.sqrt(np.sum([piece**2 for piece in pieces], axis=0))
-        waited = np.nan_to_num(wait_s) * work.wait_sd
-        return held / used_s, np.hypot(held, waited) / time_s
+        return np.asarray(np.sqrt(np.sum([piece**2 for piece in pieces], axis=0)) / used_s)

@@ -4,6 +4,7 @@ Command line, web form, query string, TOML and the reference page are all derive
 """
 
 from gpuwise.request.about import Option, options
+from gpuwise.request.billing import without_bill
 from gpuwise.request.measuring import CeilingsRequest, CheckRequest, MeasureRequest, RunsRequest
 from gpuwise.request.offers import OfferFilters
 from gpuwise.request.reading import KINDS, at, parse
@@ -43,4 +44,5 @@ __all__ = [
     "at",
     "options",
     "parse",
+    "without_bill",
 ]

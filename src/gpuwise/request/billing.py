@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
+from typing import Any
 
 from gpuwise.request.about import about
 from gpuwise.request.offers import OfferFilters
 from gpuwise.units import Fraction, GbPerSecond, Gigabytes, Seconds
+
+
+def without_bill() -> dict[str, Any]:
+    """What a request is without all that a part of a job of unknown length has no share in."""
+    nothing = {f.name: f.default for f in fields(BillFilters) if f.metadata.get("group") == "The bill"}
+    return nothing | {"prepare_s": 0.0, "final_evaluation_s": None, "jobs": 1}
+
 
 NEVER = inf
 """Between two checkpoints, where none is written."""

@@ -135,7 +135,10 @@ LINES = {
     "public address": N_("public address"),
     "preparation without GPU": N_("preparation without GPU"),
     "standing stopped": N_("standing stopped"),
-    "disk in between": N_("disk while no GPU is held"),
+    "disk while stopped": N_("disk while stopped"),
+    "disk while prepared": N_("disk while it is prepared"),
+    "taking results out": N_("taking results out"),
+    "share of the machine": N_("share of the machine"),
     "data from its provider": N_("data from its provider"),
     "egress": N_("egress"),
     "VAT": N_("VAT"),
@@ -165,6 +168,8 @@ PLATFORM = {
     "billing_minimum_s": N_("Billed at least, s"),
     "billing_clock": N_("Billing step, how it is counted"),
     "monthly_cap_h": N_("Hours of a month billed at most"),
+    "disk_survives": N_("Does the disk outlive the machine?"),
+    "stopped_disk_usd_per_gb_month": N_("Disk of a stopped machine, USD a GB and month"),
 }
 PLATFORM_VALUES = {
     "preinstalled": N_("preinstalled"),
@@ -331,7 +336,11 @@ def platform_fact(name: str) -> str:
 
 
 def platform_value(name: str, value: str) -> str:
-    return f"{float(value):g}" if name.endswith(("_s", "_h")) else _(PLATFORM_VALUES.get(value, value))
+    return (
+        f"{float(value):g}"
+        if name.endswith(("_s", "_h", "_usd_per_gb_month"))
+        else _(PLATFORM_VALUES.get(value, value))
+    )
 
 
 def cause(name: str) -> str:
