@@ -106,6 +106,7 @@ def make_candidate(offer: Offer, hours: float, *, workload: Workload = JOB, **mo
             advice=Message("Measure one minute on {gpu}.", gpu=gpu),
         ),
         time_s=rate + 1440.0,
+        time_parts_s={"preparation": 1440.0, "compute": rate.value},
         **values,  # type: ignore[arg-type]
     )
 

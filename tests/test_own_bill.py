@@ -203,12 +203,13 @@ def test_what_nobody_stated_is_named_as_not_contained() -> None:
 
     assert "checkpoints" in unsaid()
     assert "evaluation" in unsaid()
-    partly = unsaid(checkpoint="30 s", disk="100GB")
+    partly = unsaid(checkpoint="30 s", checkpoint_every="1 h", disk="100GB")
     assert "checkpoints" not in partly
     assert "disk" not in partly
     assert "evaluation" in partly
     all_of_it = {
         "checkpoint": "30 s",
+        "checkpoint_every": "1 h",
         "disk": "1GB",
         "data_size": "1GB",
         "results_size": "1GB",

@@ -309,7 +309,8 @@ class Candidate:
     cost_share_usd: the job's share when the machine is busy for the hours per month given.
     break_even_hours_per_month: busy hours at which a monthly machine costs what the cheapest hourly offer does.
     p_cheapest: probability of being the cheapest of its workload, by the figure the ranking uses.
-    share_lines: cost_share_usd line by line. time_parts_s: kind -> seconds; together time_s.
+    share_lines: cost_share_usd line by line. time_parts_s: kind -> seconds; together time_s. sessions: starts of a
+    machine that are planned, losses aside.
     quotes: spread of the marketplace that the price comes from. marks: short remarks (example, sold out, stale by …).
     """
 
@@ -328,6 +329,7 @@ class Candidate:
     cost: Cost | None
     share_lines: tuple[CostLine, ...] = ()
     time_parts_s: Mapping[str, float] = field(default_factory=dict)
+    sessions: float = 1.0
     usd_per_million_samples: Estimate | None = None
     usd_per_1000_steps: Estimate | None = None
     quotes: Quotes | None = None

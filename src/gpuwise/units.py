@@ -292,7 +292,15 @@ def parse_memory(text: str, *, decimal: bool = False) -> Gib:
 
 def parse_size(text: str) -> Gigabytes:
     """GB (10^9 bytes) of data or disk: "150 GB", "1.5 TB", "200 GiB"."""
-    return parse_memory(text, decimal=True) * BYTES_PER_GIB / BYTES_PER_GB
+    try:
+        return parse_memory(text, decimal=True) * BYTES_PER_GIB / BYTES_PER_GB
+    except InvalidInput as error:
+        if re.fullmatch(_MEMORY, text, re.IGNORECASE):
+            raise
+        raise InvalidInput(
+            Message('"{text}" is not a size of data: a number with MB, GB, TB or GiB.', text=text),
+            Message("Write for example: 150 GB."),
+        ) from error
 
 
 _RATE = rf"\s*({_NUMBER})\s*([kmgt]?)(b|bit|byte|bytes)(?:ps|\s*/\s*s(?:ec|econd)?)\s*"

@@ -16,7 +16,7 @@ from gpuwise.api.stated import stated, stated_workload
 from gpuwise.api.world import (
     World,
     as_offered,
-    check_place,
+    as_placed,
     own_runs,
     platforms,
     unknown,
@@ -98,7 +98,8 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
     _refuse_repeated([workload.name for workload in workloads])
     _refuse_totals(request, workloads)
     world = _world(request, workloads, today)
-    ranking = rank_offers(world.offers, workloads, as_offered(request, world.offers), world.context)
+    asked = as_offered(as_placed(request, world.offers), world.offers)
+    ranking = rank_offers(world.offers, workloads, asked, world.context)
     known = cited_sources()
     used = sorted({c.offer.source.ref for c in (*ranking.candidates, *ranking.frontier, *ranking.own)})
     titles = {key: _title(known[key]) for key in used if key in known}
@@ -124,7 +125,6 @@ def rank(request: RankRequest, *, today: date) -> Ranked:
 def _world(request: JobFilters, workloads: Sequence[Workload], today: date) -> World:
     """With the predictor that fits the job: ours, or what the person stated."""
     world = World.of(request, workloads, today)
-    check_place(request.data_from, world.offers)
     if request.takes is None:
         return world
     asked, notes = platforms(request.takes.gpu, "--takes")
@@ -354,4 +354,4 @@ def _wanted(request: ExplainRequest, world: World, limit: int | None = None) -> 
     """The ranking that the explanation is about: the same filters and job options."""
     shared: Mapping[str, Any] = {f.name: getattr(request, f.name) for f in fields(JobFilters)}
     named = () if request.workload is None else (request.workload,)
-    return as_offered(RankRequest(workloads=named, limit=limit, **shared), world.offers)
+    return as_offered(as_placed(RankRequest(workloads=named, limit=limit, **shared), world.offers), world.offers)

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from gpuwise.api.ends import ended
 from gpuwise.catalogue import Catalogue, join
 from gpuwise.cost.annuity import owned_offers
@@ -55,7 +57,13 @@ class World:
         return World(
             offers=offers,
             context=replace(context, predict=_predictor(workloads, measurements), quotas=quotas),
-            notes=(*notes, *remarks, *_run_notes(measurements, workloads), *rate_notes(fx, context.as_of)),
+            notes=(
+                *notes,
+                *remarks,
+                *_run_notes(measurements, workloads),
+                *rate_notes(fx, context.as_of),
+                *_upside_down(fx, offers),
+            ),
             fx=fx,
         )
 
@@ -223,7 +231,8 @@ def currency(code: str, as_of: date | None = None) -> Fx | None:
         return None
     rates = package.rates()
     if code not in rates:
-        raise unknown("currency with a dated rate", code, ["USD", *rates])
+        error = unknown("currency with a dated rate", code, ["USD", *rates])
+        raise UnknownName(error.message, Message("{hint} Or give your own: --rate", hint=error.hint), error.nearest)
     return rate_on(rates[code], as_of)
 
 
@@ -248,20 +257,40 @@ def rate_notes(fx: Fx | None, as_of: date) -> tuple[Message, ...]:
     return (Message("no rate of {code} up to {as_of} is known: the one of {day} is used", **values),)
 
 
-def check_place(place: str, offers: Catalogue) -> None:
-    """UnknownName where data is said to lie at a provider or in a region that neither offers nor tariffs have."""
-    provider, slash, region = place.partition("/")
-    if place == "here":
-        return
+def as_placed(request: R, offers: Catalogue) -> R:
+    """The same request with the place of the data as offers and tariffs spell it. UnknownName for a provider or a
+    region that none of them has."""
+    if not isinstance(request, JobFilters) or request.data_from == "here":
+        return request
+    provider, slash, region = request.data_from.partition("/")
     tariffs = package.tariffs()
-    known = {*offers.provider.values, *tariffs.providers}
-    if provider not in known:
-        raise unknown("provider in --from", provider, [*sorted(known), "here"])
+    known = {name.casefold(): name for name in (*offers.provider.values, *tariffs.providers)}
+    if provider.casefold() not in known:
+        raise unknown("provider in --from", provider, [*sorted(known.values()), "here"])
+    provider = known[provider.casefold()]
     theirs = offers.take(offers.provider.isin((provider,)))
     regions = {theirs.region[row] for row in range(len(theirs))} | tariffs.regions(provider)
     named = sorted(name for name in regions if name)
-    if slash and named and region not in named:
+    spelled = {name.casefold(): name for name in named}
+    if slash and named and region.casefold() not in spelled:
         raise unknown("region of that provider in --from", region, named)
+    return replace(request, data_from=f"{provider}{slash}{spelled.get(region.casefold(), region)}")
+
+
+FAR_OFF = 3.0
+"""A rate so many times the one at which prices of the same currency were converted is questioned."""
+
+
+def _upside_down(fx: Fx | None, offers: Catalogue) -> Iterator[Message]:
+    """A person's own rate that does not fit the prices that are published in that currency."""
+    if fx is None or fx.source != "--rate":
+        return
+    rows = np.flatnonzero(offers.currency.isin((fx.code,)) & (offers.price_usd_per_hour > 0))
+    dated = [rate.usd_per_unit for rate in package.rates().get(fx.code, ())]
+    used = offers.offer(int(rows[0])).usd_per_unit if len(rows) else dated[-1] if dated else None
+    if used and not 1 / FAR_OFF < fx.usd_per_unit / used < FAR_OFF:
+        text = "--rate: 1 {code} is {said:.4g} USD, but prices in {code} were converted at {used:.4g}: upside down?"
+        yield Message(text, code=fx.code, said=fx.usd_per_unit, used=used)
 
 
 def platforms(text: str, option: str = "--on") -> tuple[list[Platform], tuple[Message, ...]]:

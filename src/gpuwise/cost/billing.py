@@ -32,6 +32,8 @@ from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, Fraction, Seconds
 
 Floats = NDArray[np.float64]
 MONTH_S = HOURS_PER_MONTH * SECONDS_PER_HOUR
+NOTICED_H = 2 / SECONDS_PER_HOUR
+"""A rest of the billing step that is no longer than this has no line of its own."""
 ROUNDING = 1e-9
 """Relative slack before a step is begun, so that 3,600.0000001 s is one hour."""
 
@@ -293,7 +295,13 @@ def _machine_lines(one: Terms, counted: Charged, parts_s: Mapping[str, Seconds],
     free = [("committed hours", prepaid, "discounts"), ("above the monthly cap", above, source)]
     yield from (_line(kind, h, "h", 0.0, origin) for kind, h, origin in free if h > ROUNDING * hours)
     kinds = {kind: s / SECONDS_PER_HOUR for kind, s in parts_s.items()}
-    kinds = {"commitment": hours} if one.committed[0] else kinds | {"billing step": hours - sum(kinds.values())}
+    rest = hours - sum(kinds.values())
+    if one.committed[0]:
+        kinds = {"commitment": hours}
+    elif rest <= NOTICED_H and kinds:  # a second more belongs to what came last
+        kinds[list(kinds)[-1]] += rest
+    else:
+        kinds["billing step"] = rest
     left = prepaid + above
     for kind, wanted in kinds.items():
         taken = min(left, wanted)

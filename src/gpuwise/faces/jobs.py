@@ -9,13 +9,13 @@ from typing import Any
 from gpuwise.api import jobs as api
 from gpuwise.faces.answer import NOTHING, Answer, document
 from gpuwise.locale import _, words
-from gpuwise.model import Prediction, Refusal
+from gpuwise.model import Candidate, Prediction, Refusal
 from gpuwise.predict.tested import Tested, figures
 from gpuwise.request import DescribeRequest, ExplainRequest, RankRequest
 from gpuwise.view.candidates import candidate_table, ranked, setting
 from gpuwise.view.explanation import explanation_page
 from gpuwise.view.page import Page
-from gpuwise.view.ranking import ranking_page
+from gpuwise.view.ranking import ranking_page, unsaid_text
 from gpuwise.view.workload import workload_page
 
 
@@ -77,7 +77,12 @@ def _explained_page(r: api.Explained) -> Page:
         nearest=r.nearest,
         provider=r.provider,
         sources=r.sources,
+        unsaid="" if r.workload.undecided else unsaid_text(r.request, spot=_is_spot(r.candidate)),
     )
+
+
+def _is_spot(candidate: Candidate | None) -> bool:
+    return candidate is not None and candidate.offer.market == "spot"
 
 
 def _absent(name: str, value: object, reason: str) -> Mapping[str, str]:

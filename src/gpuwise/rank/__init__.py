@@ -218,6 +218,12 @@ def _memory_in_doubt(best: Candidate, settled: Settled) -> Iterator[Message]:
 
 def _warnings(request: RankRequest, settled: Settled) -> Iterator[Message]:
     """What a reader should know before he trusts the first row."""
+    if parts := settled.incomplete:
+        text = (
+            "{workload}: of {n} offers a part of the bill that you asked about has no known price; where others are "
+            "whole, these stand below them and are not compared"
+        )
+        yield Message(text, workload=settled.priced.workload.name, n=parts)
     for best in settled.candidates(1):
         yield from _memory_in_doubt(best, settled)
         if request.deadline_s is None or best.time_s is None:

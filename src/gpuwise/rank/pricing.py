@@ -209,6 +209,11 @@ class Priced:
         parts["standing stopped"] += float(timing.idle_s[row])
         return {kind: seconds for kind, seconds in parts.items() if seconds}
 
+    def sessions(self, row: int) -> float:
+        """How often a machine is started for the job, losses aside."""
+        use = self._use(row)
+        return float(np.asarray(use.starts * use.copies)[0])
+
     def share_bill(self, row: int) -> tuple[CostLine, ...]:
         """The share line by line; empty where there is none."""
         if np.isnan(self.share_usd[row]) or not self.times.whole:
@@ -266,15 +271,17 @@ def price(offers: Catalogue, hourly_usd: Floats, workload: Workload, request: Ra
     )
     things = beside(offers, conditions, around, request, times.timing)
     whole = machine.beside(things.usd_per_hour, things.once_usd)
-    return _priced(offers, workload, conditions, times, whole, things, given)
+    paid = request.vat_fraction if request.tax == "gross" else None
+    return _priced(offers, workload, conditions, times, whole, things, given, paid)
 
 
 def _priced(
     offers: Catalogue, workload: Workload, conditions: Conditions, times: Times, agreed_terms: Terms, things: Things,
-    given: Pricing,
+    given: Pricing, vat_fraction: float | None,
 ) -> Priced:  # fmt: skip
     rated, agreed = given.discounts.covered(offers, given.as_of)
     price_sd = np.where(agreed, 0.0, _price_sd(offers, given.assumptions, given.as_of))
+    price_sd = np.hypot(price_sd, _tax_sd(offers, vat_fraction))
     timing = times.timing
     share = share_usd(agreed_terms, timing.use.used_s)
     bill, slope = _bill(agreed_terms, times)
@@ -307,6 +314,12 @@ def _bill(conditions: Terms, times: Times) -> tuple[Floats, Floats]:
         return bill_usd(conditions, timing.use), elasticity(conditions, timing.use, timing.used_sd)
     hourly = conditions.price_usd_per_hour * (1 + conditions.vat_fraction)
     return hourly * timing.use.used_s / SECONDS_PER_HOUR, np.ones(len(hourly))
+
+
+def _tax_sd(offers: Catalogue, vat_fraction: float | None) -> Floats:
+    """Of a price of which nobody says whether it holds VAT, where VAT is paid: it may come on top or not."""
+    unsaid = ~offers.tax.isin(("net", "gross")) & ~offers.market.isin(("owned", "free"))
+    return np.where(unsaid, log(1 + (vat_fraction or 0.0)) / 2, 0.0)
 
 
 def _machine_fraction(conditions: Terms, use: Use, share: Floats, bill: Floats) -> Floats:

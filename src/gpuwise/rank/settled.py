@@ -65,6 +65,11 @@ class Settled:
         return 1.0 if stop is None else stop.reached_fraction
 
     @property
+    def incomplete(self) -> int:
+        """How many offers have a part of their bill without a known price."""
+        return int((self.alive & self.priced.beside.incomplete).sum())
+
+    @property
     def total(self) -> int:
         """How many offers are left."""
         return int(self.alive.sum())
@@ -119,6 +124,7 @@ class Settled:
             cost=self.priced.bill(row) if self.priced.terms.billable[row] else None,
             share_lines=self.priced.share_bill(row),
             time_parts_s=self.priced.time_parts_s(row),
+            sessions=self.priced.sessions(row),
             quotes=_quotes(self.all_offers, offer),
             marks=tuple(_marks(self.priced, row, offer, self.request)),
             reasons=reasons,

@@ -27,7 +27,7 @@ class BillFilters(OfferFilters):
     """What `rank` and `explain` share about the bill. What is not said is not contained, and the page says so."""
 
     prepare_s: Seconds | None = about(
-        "Time to prepare a machine before the first step.",
+        "Time to prepare a machine before the first step (assumed: 20 to 60 min, by what is preinstalled).",
         kind="duration", show="DURATION", group="The bill", flags=("--prepare",), example="20min",
     )  # fmt: skip
     prepare_on: str = about(
@@ -35,7 +35,7 @@ class BillFilters(OfferFilters):
         kind="prepare_on", show="WHERE", default="gpu", group="The bill", example="cpu",
     )  # fmt: skip
     skill: str | None = about(
-        "first-time: preparing takes as long as it may; practised: as short.",
+        "Instead of --prepare. first-time: preparing takes as long as it may; practised: as short.",
         kind="skill", show="WHO", group="The bill", example="practised",
     )  # fmt: skip
     image_gb: Gigabytes | None = about(
@@ -55,7 +55,7 @@ class BillFilters(OfferFilters):
         kind="size", show="SIZE", group="The bill", flags=("--results-size",), example="2GB",
     )  # fmt: skip
     network_gb_per_s: GbPerSecond | None = about(
-        "Rate at which data and images reach the machine.",
+        "Rate at which data, images and results travel (assumed: 0.3 GB/s in a region, 0.05 GB/s from elsewhere).",
         kind="rate", show="RATE", group="The bill", flags=("--network",), example="1Gbit/s",
     )  # fmt: skip
     disk_gb: Gigabytes | None = about(
@@ -75,20 +75,20 @@ class BillFilters(OfferFilters):
         kind="flag", default=False, group="The bill",
     )  # fmt: skip
     checkpoint_s: Seconds | None = about(
-        "Time to write a checkpoint.",
+        "Time to write a checkpoint (assumed on spot machines: 30 s).",
         kind="duration", show="DURATION", group="Checkpoints", flags=("--checkpoint",), example="30s",
     )  # fmt: skip
     checkpoint_every_s: Seconds | None = about(
-        "Training between two checkpoints, or never.",
+        "Training between two checkpoints, or never (spot machines: what costs least, by Young).",
         kind="interval", show="DURATION|never", group="Checkpoints", flags=("--checkpoint-every",), example="30min",
     )  # fmt: skip
     restart_s: Seconds | None = about(
-        "From a new machine at hand to the first new step, after an interruption.",
+        "From a new machine at hand to the first new step, after an interruption (assumed: 5 min).",
         kind="duration", show="DURATION", group="Checkpoints", flags=("--restart",), example="5min",
     )  # fmt: skip
     losses_per_hour: float | None = about(
-        "How often a spot machine is lost, for each machine.",
-        kind="losses", show="N", group="Checkpoints", flags=("--spot-losses",), example="0.15",
+        "How often a spot machine is lost, an hour and machine (assumed: as on AWS in 2022 and 2023).",
+        kind="losses", show="N/HOUR", group="Checkpoints", flags=("--spot-losses",), example="0.15",
     )  # fmt: skip
     available_fraction: Fraction | None = about(
         "Share of the time in which a spot machine can be had: decides how long one waits for it.",

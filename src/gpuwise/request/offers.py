@@ -82,6 +82,6 @@ class OfferFilters:
         "Currency to show.", kind="currency", show="CODE", default="USD", group="Output", example="EUR"
     )
     usd_per_unit: float | None = about(
-        "Your own exchange rate for --currency: USD for one unit of it (6.70 for one USD: 1/6.70).",
+        "Your own exchange rate: USD for one unit of --currency. If one USD is 6.70 of it, write 1/6.70.",
         kind="exchange", show="RATE", group="Output", flags=("--rate",), example="1.16",
     )  # fmt: skip

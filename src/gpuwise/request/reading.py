@@ -232,18 +232,26 @@ def _early_stop(text: str) -> EarlyStopEpochs:
     return EarlyStopEpochs(least, most, patience)
 
 
-_TAKES = re.compile(r"(?:about|roughly|some)?\s*(.+?)(?:\s*(?:-|–|to|\.\.)\s*(.+?))?\s*(?:\bon\b|@)\s*(.+)", re.I)
+_TAKES = re.compile(
+    r"(?:about|roughly|some)?\s*(.+?)(?:\s*(?:-|–|to|\.\.)\s*(.+?))?\s*(?:\bon\b|\bwith\b|@)\s*(.+)", re.I
+)
+_NUMBERS = {
+    "half an": "0.5", "half a": "0.5", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
+    "seven": "7", "eight": "8", "nine": "9", "ten": "10", "an": "1", "a": "1",
+}  # fmt: skip
+_IN_WORDS = re.compile(rf"\b({'|'.join(_NUMBERS)})\b(?=\s)", re.I)
+_COUNTED = re.compile(r"(\d+)\s+(?=[A-Za-z])")
 
 
 def _takes(text: str) -> Takes:
-    """2-3 days on 8xA100, 50h@A100:8."""
-    found = _TAKES.fullmatch(text)
+    """2-3 days on 8xA100, 50h@A100:8, half a day with eight A100."""
+    found = _TAKES.fullmatch(_IN_WORDS.sub(lambda word: _NUMBERS[word[1].lower()], text))
     if not found:
         raise InvalidInput(
             Message('"{text}" does not say how long on which GPUs.', text=text),
             Message('Write for example: "2-3 days on 8xA100", or 50h@H100-SXM:8.'),
         )
-    first, last, gpu = found[1].strip(), (found[2] or "").strip(), found[3].strip()
+    first, last, gpu = found[1].strip(), (found[2] or "").strip(), _COUNTED.sub(r"\1x", found[3].strip())
     high_s = units.parse_duration(last or first)
     low_s = units.parse_duration(f"{first} {last.lstrip('0123456789., ')}" if last and first[-1].isdigit() else first)
     if 0 < low_s <= high_s:

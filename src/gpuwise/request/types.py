@@ -86,23 +86,28 @@ class JobFilters(BillFilters):
     )  # fmt: skip
     hours_per_month: Hours | None = about(
         "Busy hours a month of a monthly or owned machine: rank by the job's share of its price.",
-        kind="hours", show="HOURS", group="Job", example="400",
+        kind="hours", show="HOURS", group="The bill", example="400",
     )  # fmt: skip
     jobs: int = about(
-        "How many such jobs, one after another.", kind="count", show="N", default=1, group="Job", example="60"
+        "How many such jobs, one after another.", kind="count", show="N", default=1, group="The bill", example="60"
     )
     takes: Takes | None = about(
         "Instead of a workload: how long such a job takes, and on which GPUs. Only offers with just these are priced.",
-        kind="takes", show="TIME@GPU:N", group="Job", example="2-3 days on 8xA100",
+        kind="takes", show="TIME on GPUS", group="Job", example="2-3 days on 8xA100",
     )  # fmt: skip
     tax: str = about(
-        "net: you reclaim VAT; gross: you pay it.", kind="tax", show="MODE", default="net", group="Job", example="gross"
+        "net: you reclaim VAT; gross: you pay it.",
+        kind="tax",
+        show="MODE",
+        default="net",
+        group="The bill",
+        example="gross",
     )
     vat_fraction: Fraction | None = about(
         "Your VAT rate, for --tax gross: 19 % or 0.19.",
         kind="fraction",
         show="PERCENT",
-        group="Job",
+        group="The bill",
         flags=("--vat",),
         example="19%",
     )

@@ -30,6 +30,7 @@ def refuse_contradictions(request: object) -> None:
         _refuse_two_ends(request)
     if isinstance(request, JobFilters):
         _refuse_no_work(request)
+        _refuse_idle(request)
     if isinstance(request, ExplainRequest) and request.offer and request.on:
         raise InvalidInput(Message("--offer and --on exclude each other: one names an offer, the other a GPU."), ONE)
     if isinstance(request, DescribeRequest) and request.tokens and request.input_size != _USUAL_SIDE:
@@ -134,6 +135,36 @@ def _refuse_two_ends(request: JobFilters) -> None:
         raise InvalidInput(
             Message("{names} exclude each other: training ends in one way.", names=" and ".join(given)), ONE
         )
+
+
+def _refuse_idle(request: JobFilters) -> None:
+    """An option that changes nothing without another one is refused rather than ignored."""
+    one, every = request.evaluation_s, request.evaluation_every_s
+    pairs: list[tuple[bool, str, bool, str]] = [
+        (one is not None, "--evaluation", every is not None, "--evaluation-every"),
+        (every is not None, "--evaluation-every", one is not None, "--evaluation"),
+        (request.data_from != "here", "--from", bool(request.data_gb), "--data-size"),
+        (request.apart, "--apart", request.jobs > 1, "--jobs"),
+        (
+            request.network_gb_per_s is not None,
+            "--network",
+            bool(request.data_gb or request.image_gb or request.results_gb),
+            "--data-size, --image-size or --results-size",
+        ),
+    ]
+    for said, option, needed, other in pairs:
+        if said and not needed:
+            raise InvalidInput(
+                Message("{option} changes nothing without {other}.", option=option, other=other),
+                Message("Add {other}, or leave {option} out.", option=option, other=other),
+            )
+    both = [
+        (request.skill and request.prepare_s is not None, "--skill", "--prepare"),
+        (request.checkpoint_every_s == math.inf and request.checkpoint_s, "--checkpoint-every never", "--checkpoint"),
+    ]
+    for clash, first, other in both:
+        if clash:
+            raise InvalidInput(Message("{one} and {other} exclude each other.", one=first, other=other), ONE)
 
 
 OF_A_WORKLOAD = (

@@ -39,17 +39,18 @@ def explanation_page(
     nearest: Sequence[BenchmarkResult] = (),
     provider: Provider | None = None,
     sources: Mapping[str, str] = MappingProxyType({}),
+    unsaid: str = "",
 ) -> Page:
     """The answer to `explain`.
 
     answers: one platform is explained in full, several are compared and explained in short. candidate: the offer asked
     about, priced; exclusions: why it was left out, if it was. ranking: the cheapest offers with the GPU asked about.
-    instead, largest_batch, several, nearest, provider, sources: as in `api.Explained`.
+    instead, largest_batch, several, nearest, provider, sources: as in `api.Explained`. unsaid: what no figure contains.
     """
     return Page(
         title=_("Why do we think so about {workload}?").format(workload=workload.name),
         blocks=(
-            *_blocks(workload, answers, candidate, exclusions, ranking, fx, provider),
+            *_blocks(workload, answers, candidate, exclusions, ranking, fx, provider, unsaid),
             *([_nearest(nearest)] if nearest else []),
             *several_blocks(several, fx),
             *memory_blocks(workload, answers, largest=largest_batch, instead=instead, fx=fx),
@@ -67,6 +68,7 @@ def _blocks(
     ranking: Ranking | None,
     fx: Fx | None,
     provider: Provider | None,
+    unsaid: str,
 ) -> Iterator[Block]:
     yield Text(text=_answer(answers, workload), role="answer")
     yield from (Caution(text=f"{rule(e.rule)}: {words(e.reason)}") for e in exclusions)
@@ -87,6 +89,12 @@ def _blocks(
         yield Facts(title=_("The offer"), facts=tuple(_offer(candidate, workload.stop, fx)))
         if candidate.cost:
             yield _bill(candidate.cost.lines, candidate.cost.billed_usd, candidate.cost.credit_usd, fx)
+        if candidate.share_lines and candidate.cost_share_usd:
+            yield _share_bill(candidate.share_lines, candidate.cost_share_usd.value, fx)
+        if candidate.time_parts_s:
+            yield _time_parts(candidate.time_parts_s)
+        if unsaid:
+            yield Text(text=unsaid, role="note")
         if provider and provider.facts:
             yield platform_facts(provider)
 
@@ -296,7 +304,7 @@ def _bill(lines: Sequence[CostLine], billed_usd: float, credit_usd: float, fx: F
         column("unit", _("Unit"), lambda c: word(unit(c.unit))),
         column("unit_price_usd", _("Price a unit"), lambda c: _paid(c.unit_price_usd, fx), kind="number", unit=money),
         column("amount_usd", _("Amount"), lambda c: _sum(c.amount_usd, fx), kind="number", unit=money),
-        column("source", _("Source"), lambda c: word(c.source), rank=1),
+        column("source", _("Price from"), lambda c: word(c.source), rank=1),
     ]
     notes = [_("In all {amount} {money}, before credits.").format(amount=figures.amount(billed_usd, fx), money=money)]
     if credit_usd:
@@ -304,6 +312,21 @@ def _bill(lines: Sequence[CostLine], billed_usd: float, credit_usd: float, fx: F
         said = _("Credits pay {credit} of it; {net} {money} are left.")
         notes.append(said.format(credit=figures.amount(credit_usd, fx), net=net, money=money))
     return tabulate(_("The bill"), columns, lines, notes)
+
+
+def _share_bill(lines: Sequence[CostLine], share_usd: float, fx: Fx | None) -> Table:
+    """The share of a machine that others of one's own jobs use too."""
+    return replace(_bill(lines, share_usd, 0.0, fx), title=_("The share"))
+
+
+def _time_parts(parts_s: Mapping[str, float]) -> Table:
+    """What the time consists of; waiting is not billed."""
+    columns: list[Made[tuple[str, float]]] = [
+        column("kind", _("Part"), lambda p: Cell(shown=line(p[0]), value=p[0])),
+        column("time_s", _("Time"), lambda p: Cell(shown=figures.duration(p[1]), value=p[1]), kind="number"),
+    ]
+    whole = _("In all {time}.").format(time=figures.duration(sum(parts_s.values())))
+    return tabulate(_("The time"), columns, list(parts_s.items()), [whole])
 
 
 def _quantity(number: float) -> Cell:

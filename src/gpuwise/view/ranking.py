@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
@@ -9,7 +10,7 @@ from datetime import date
 from gpuwise.locale import _, words
 from gpuwise.model import Candidate, Fx, Offer, Ranking
 from gpuwise.predict.tested import Tested
-from gpuwise.request import RankRequest, Takes
+from gpuwise.request import JobFilters, RankRequest, Takes
 from gpuwise.units import SECONDS_PER_HOUR
 from gpuwise.view import figures
 from gpuwise.view.candidates import Setting, candidate_table, ranked, setting, shown
@@ -73,23 +74,29 @@ def _answers(ranking: Ranking, request: RankRequest, given: Setting) -> Iterator
             yield from (Text(text=sentence, role="answer") for sentence in sentences)
 
 
-def _left_unsaid(ranking: Ranking, request: RankRequest) -> Iterator[Text]:
-    """What of the job no figure contains, since nobody said it (UC-053)."""
-    if not ranking.candidates or all(workload.undecided for workload in ranking.workloads):
-        return
-    spot = any(c.offer.market == "spot" for c in (*ranking.candidates, *ranking.frontier))
-    but = _("checkpoints, but for those assumed of spot offers (--checkpoint)")
+def unsaid_text(request: JobFilters, *, spot: bool) -> str:
+    """What nobody said of the job, empty if all is said. spot: some offer is one, and contains assumed checkpoints."""
+    but = _("checkpoints, but for those assumed of spot offers (--checkpoint, --checkpoint-every)")
+    usual = but if spot else _("checkpoints (--checkpoint, --checkpoint-every)")
+    said = request.checkpoint_s is not None and request.checkpoint_every_s is not None
     parts = (
-        (request.checkpoint_s is None, but if spot else _("checkpoints (--checkpoint)")),
+        (not said and request.checkpoint_every_s != math.inf, usual),
         (not (request.evaluation_s or request.final_evaluation_s), _("evaluation (--evaluation)")),
         (request.disk_gb is None, _("disk (--disk)")),
         (request.data_gb is None, _("copying the data (--data-size)")),
         (request.results_gb is None, _("taking results out (--results-size)")),
     )
     unsaid = [name for missing, name in parts if missing]
-    if unsaid:
-        text = _("Unknown and not contained: {parts}.").format(parts=", ".join(unsaid))
-        yield Text(text=text, role="note")
+    return _("Unknown and not contained: {parts}.").format(parts=", ".join(unsaid)) if unsaid else ""
+
+
+def _left_unsaid(ranking: Ranking, request: RankRequest) -> Iterator[Text]:
+    """What of the job no figure contains, since nobody said it (UC-053)."""
+    if not ranking.candidates or all(workload.undecided for workload in ranking.workloads):
+        return
+    spot = any(c.offer.market == "spot" for c in (*ranking.candidates, *ranking.frontier))
+    if unsaid := unsaid_text(request, spot=spot):
+        yield Text(text=unsaid, role="note")
 
 
 def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, given: Setting) -> Iterator[str]:
@@ -244,12 +251,15 @@ def _preparation(request: RankRequest, rows: Sequence[Candidate]) -> Fact | None
     if request.prepare_s is not None:
         said = _("{time} a machine, as you said").format(time=figures.duration(request.prepare_s))
         return Fact(label=label, text=said)
-    lines = (line for c in rows if c.cost for line in c.cost.lines)
-    hours = sorted(line.quantity for line in lines if line.kind == "preparation" and line.unit == "h")
+    hours = sorted(c.time_parts_s["preparation"] / c.sessions / SECONDS_PER_HOUR for c in rows if _prepared(c))
     if not hours:
         return None
     ends = dict.fromkeys(figures.duration(3600 * h) for h in (hours[0], hours[-1]))
     return Fact(label=label, text=_("{time} a machine").format(time=_(" to ").join(ends)), why=_("assumed"))
+
+
+def _prepared(candidate: Candidate) -> bool:
+    return bool(candidate.time_parts_s.get("preparation") and candidate.sessions)
 
 
 def _left_out(ranking: Ranking) -> Table:

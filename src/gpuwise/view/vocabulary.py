@@ -139,6 +139,7 @@ LINES = {
     "disk while prepared": N_("disk while it is prepared"),
     "taking results out": N_("taking results out"),
     "share of the machine": N_("share of the machine"),
+    "waiting": N_("waiting"),
     "data from its provider": N_("data from its provider"),
     "egress": N_("egress"),
     "VAT": N_("VAT"),
