@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from gpuwise import faces
 from gpuwise.cli import Session, program
+from gpuwise.request import BillRequest
 from gpuwise.view.page import Chart, Table
 from tests.test_faces import nulls_without_reason
 
@@ -194,3 +196,14 @@ def test_rounding_may_make_known_time_the_dearer_bill_and_the_range_still_holds_
         "a,2026-11-30T08:20Z,running,,\na,2026-11-30T08:30Z,deleted,,\n"
     )
     assert answer("events")["totals"] == [{"currency": "USD", "low": 1.0, "high": 2.0}]
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [("running", "it still runs at its last record"), ("dancing", '"dancing" is no state that is known')],
+)
+def test_what_the_last_record_leaves_open_is_said(tmp_path: Path, state: str, says: str) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text(f"machine,time,state,price_per_hour\na,2026-11-30T08:00:00Z,{state},2.0\n", "utf-8")
+    answer = faces.bill(BillRequest(files=(str(path),)), today=date(2026, 11, 30))
+    assert any(says in text for text in answer.json()["warnings"])

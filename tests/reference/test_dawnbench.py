@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpuwise.catalogue import from_rows
-from gpuwise.cost.billing import bill_usd, terms
+from gpuwise.cost.billing import Use, bill_usd, terms
 
 TABLE = Path(__file__).with_name("dawnbench.csv").read_text(encoding="utf-8")
 ENTRIES = list(csv.DictReader(TABLE.splitlines()))
@@ -29,5 +29,5 @@ def test_hours_and_rate_give_the_published_cost(entry):
         step_unknown_s=3600.0,
         hours_per_month=None,
     )
-    bill = bill_usd(conditions, np.array([float(entry["hours_to_target"]) * 3600]))[0]
+    bill = bill_usd(conditions, Use(used_s=np.array([float(entry["hours_to_target"]) * 3600])))[0]
     assert bill == pytest.approx(float(entry["cost_to_target_usd"]), rel=1e-3)

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwise.catalogue import Catalogue, join
 from gpuwise.cost.annuity import owned_offers
-from gpuwise.cost.billing import Terms, bill_usd, share_usd, terms
+from gpuwise.cost.billing import Terms, Use, bill_usd, share_usd, terms
 from gpuwise.model import Offer
 from gpuwise.render.data import csv_text
 from gpuwise.store import package
@@ -55,7 +55,7 @@ def test_every_bundled_offer_reads_back_with_the_same_bill(listed: Catalogue, fa
     before, after = billed(listed), billed(again(listed, facts).catalogue)
     for hours in HOURS:
         used = np.full(len(listed), hours * 3600.0)
-        np.testing.assert_allclose(bill_usd(before, used), bill_usd(after, used), rtol=1e-12)
+        np.testing.assert_allclose(bill_usd(before, Use(used_s=used)), bill_usd(after, Use(used_s=used)), rtol=1e-12)
         np.testing.assert_allclose(share_usd(before, used), share_usd(after, used), rtol=1e-12)
     assert before.billable.tolist() == after.billable.tolist()
 

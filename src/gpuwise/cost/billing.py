@@ -173,13 +173,12 @@ def billed_s(terms: Terms, use: Use) -> Floats:
     """
     each = use.used_s / use.copies / use.starts
     billed = in_steps(each, terms.step_s, terms.minimum_s) * use.starts
-    if terms.calendar.any():
-        wanted = np.maximum(each, terms.minimum_s)
-        begun = np.mod(terms.start_s, terms.step_s)
-        mean = wanted / terms.step_s + 1
-        first = np.ceil((begun + wanted) / terms.step_s * (1 - ROUNDING))
-        touched = np.where(np.isnan(terms.start_s), mean, first) + (use.starts - 1) * mean
-        billed = np.where(terms.calendar, touched * terms.step_s, billed)
+    if (rows := terms.calendar).any():
+        step, starts = terms.step_s[rows], np.broadcast_to(use.starts, each.shape)[rows]
+        wanted, begun = np.maximum(each, terms.minimum_s)[rows], np.mod(terms.start_s[rows], step)
+        mean = wanted / step + 1
+        first = np.where(np.isnan(begun), mean, np.ceil((begun + wanted) / step * (1 - ROUNDING)))
+        billed[rows] = (first + (starts - 1) * mean) * step
     return np.asarray(billed + np.where(terms.committed, 0.0, use.losses / use.copies * terms.step_s / 2))
 
 

@@ -142,7 +142,7 @@ def usage_bill(meters: Sequence[Meter], until: datetime, promises: Sequence[Prom
         unknown=tuple(_unknown(meter, span) for meter, found in seen for span in found if span.why is not None),
         totals=tuple(_totals(meters, lines)),
         kept=tuple(kept),
-        notes=tuple(note for meter, found in seen for note in _notes(meter, found)),
+        notes=tuple(note for meter, found in seen for note in (*_notes(meter, found), *_open(meter, until))),
     )
 
 
@@ -203,6 +203,18 @@ def _totals(meters: Sequence[Meter], lines: Sequence[Line]) -> Iterator[Total]:
         known = fsum(line.amount for line in lines if line.currency == currency and line.sure)
         billed = fsum(line.amount for line in lines if line.currency == currency)
         yield Total(currency=currency, low=min(known, billed), high=max(known, billed))
+
+
+def _open(meter: Meter, until: datetime) -> Iterator[Message]:
+    """What the last event of a machine leaves open just where the bill ends."""
+    last = max(meter.events, key=lambda event: event.when, default=None)
+    if last is None or last.when < until:
+        return
+    if meaning(last.state) == "running":
+        text = "{machine}: it still runs at its last record, and is billed up to that moment: say until when (--until)"
+        yield Message(text, machine=meter.name)
+    elif meaning(last.state) is None:
+        yield Message('{machine}: "{state}" is no state that is known', machine=meter.name, state=last.state)
 
 
 def _notes(meter: Meter, found: Sequence[Span]) -> Iterator[Message]:

@@ -69,7 +69,9 @@ def held_marks(priced: Priced, row: int, request: RankRequest) -> Iterator[Messa
     if starts > 1:
         hours = float(conditions.session_s[row] / SECONDS_PER_HOUR)
         yield Message("{n:.0f} sessions of at most {hours:.3g} h", n=starts, hours=hours)
-    if (factor := float(stretched(priced)[row])) > MUCH_LONGER:
+    work = timing.work
+    factor = float(work.busy_s[row] / work.work_s[row]) if work.losses[row] else 1.0
+    if factor > MUCH_LONGER:
         yield Message("losses make it {factor:.1f} times as long", factor=factor)
     if conditions.shared[row]:
         yield Message("others share its host: its CPUs may give less")

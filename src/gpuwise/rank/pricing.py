@@ -97,6 +97,10 @@ class Priced:
     def time_s(self) -> Floats:
         return self.times.time_s
 
+    def hourly(self, row: int) -> float:
+        """What an hour of this machine costs, tax included; NaN if it is not known."""
+        return float(self.terms.price_usd_per_hour[row] * (1 + self.terms.vat_fraction[row]))
+
     @property
     def hourly_usd(self) -> Floats:
         """What an hour of the machine costs, tax included."""

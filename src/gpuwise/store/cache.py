@@ -24,7 +24,8 @@ from gpuwise.catalogue import DATES, NUMBERS, TEXT, Catalogue, Coded
 from gpuwise.errors import Message
 
 SCHEMA = 4
-"""Of the entries; raise it whenever the meaning of a column or the way a file is read changes."""
+"""Of the entries; raise it whenever the meaning of a column or the way a file is read changes; another set of
+columns names another entry in any case."""
 KEPT_ENTRIES = 24
 """The newest entries that stay; older ones go when another is written."""
 _DIGEST_BYTES = 32
@@ -49,7 +50,7 @@ def folder() -> Path:
 
 def key(*parts: str) -> str:
     """Names an entry after all that its meaning depends on: the digest of what was read, the versions of the rest."""
-    return hashlib.sha256("\0".join((str(SCHEMA), *parts)).encode()).hexdigest()
+    return hashlib.sha256("\0".join((str(SCHEMA), *TEXT, *NUMBERS, *DATES, *parts)).encode()).hexdigest()
 
 
 def cached(entry: str, make: Callable[[], Loaded]) -> Loaded:
