@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gpuwise.cost.spot import Held, Pool, held, young_interval_s
+from gpuwise.cost.spot import Held, Pool, chance, held, young_interval_s
+from gpuwise.estimate import Estimate, total
 
 Floats = NDArray[np.float64]
 TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
@@ -248,3 +249,36 @@ def test_what_other_pools_tell_of_clumps_takes_a_third_off_the_error_of_the_fini
 def test_without_clumps_the_spread_would_be_half_of_what_it_is(pools, replayed, figure, knowing, low, high):
     """Median over pools and lengths of the standard deviation, model over replay."""
     assert low < np.median(ratios(pools, replayed, figure, knowing)) < high
+
+
+# ---- the interval of one job -----------------------------------------------------------------------------------------
+
+GENERAL_DISPERSION = 5.0
+"""As in assumptions.toml: what is taken of a pool of which nobody knows better."""
+
+
+def interval_of(said: Held, work_h: float, row: int, pool: int) -> tuple[float, float]:
+    """80 % of the finish, as `rank` makes it of mean and sd: busy and waiting, never below the work."""
+    away = np.sqrt(np.maximum(said.finish_sd_s**2 - said.busy_sd_s**2, 0.0))
+    parts = []
+    for mean, sd, name in ((said.busy_s, said.busy_sd_s, "losses"), (said.wait_s, away, "waiting")):
+        log_sd, median = (figures[row, pool] for figures in chance(mean, sd))
+        value = float(mean[row, pool])
+        parts.append(Estimate(value=value, spread=((name, float(log_sd)),), median=value * float(median)))
+    inside = total(parts).interval()
+    return max(inside.low, work_h * HOUR * (1 - 1e-9)), inside.high
+
+
+@pytest.mark.parametrize("row", range(len(WORK_H)), ids=[f"{h} h" for h in WORK_H])
+def test_an_interval_of_80_percent_holds_about_so_many_jobs_and_its_centre_is_their_median(
+    row: int, pools: list[Series]
+) -> None:
+    said, held_in, centres = model(pools, GENERAL_DISPERSION), [], []
+    for i, series in enumerate(pools):
+        finish, _ = replay(series, WORK_H[row] * HOUR, interval_s(series))
+        low, high = interval_of(said, WORK_H[row], row, i)
+        held_in.append(float(np.mean((finish >= low) & (finish <= high))))
+        centres.append((low * high) ** 0.5 / float(np.median(finish)))
+    assert 0.75 <= np.mean(held_in) <= 0.86
+    assert min(held_in) > 0.4, "the worst pool"
+    assert 0.8 <= np.median(centres) <= 1.25

@@ -141,7 +141,7 @@ def test_uc_056_a_gpu_that_nobody_knows_refuses_its_row_with_the_nearest_names(k
         ("1,predict,RTX 3090,ours,amp,,400", "batch_per_accelerator: it is empty"),
         ("1,predict,RTX 3090,ours,amp,0,400", "batch_per_accelerator: 0 is not a whole number"),
         ("1,predict,RTX 3090,ours,amp,2.5,400", "batch_per_accelerator: 2.5 is not a whole number"),
-        ("1,predict,RTX 3090,ours,amp,64,-400", 'samples_per_s: "-400" is not between 0'),
+        ("1,predict,RTX 3090,ours,amp,64,-400", 'samples_per_s: "-400" is below 0'),
         ("1,predict,RTX 3090,ours,amp,64,0", "samples_per_s: 0 is not above 0"),
         ("1,predict,RTX 3090,ours,amp,64,2.4 ms", "samples_per_s: "),
         ("1,predict,,ours,amp,64,400", "accelerator: it is empty"),

@@ -388,7 +388,7 @@ T4,1.30,USD,4,2026-01-01,spot
         'mine.csv, line 4: observed: "01/02/2026"',
         'mine.csv, line 5: observed: There is no day "2026-02-30"',
         'mine.csv, line 6: market: "auction" is none of on-demand, spot',
-        'mine.csv, line 7: cpu: "-4" is not between 0',
+        'mine.csv, line 7: cpu: "-4" is below 0',
     ]
     assert [str(r).startswith(s) for r, s in zip(catalogue.rejects, starts, strict=True)] == [True] * 6
 

@@ -38,6 +38,9 @@ LARGEST_EXPONENT = 100.0
 """λL counts no further: e^100 s is endless as it is, and its products stay finite."""
 LONGEST_OUTAGE_S = 1e15
 """Stands for ever: 30 million years."""
+CHANCE = 1.4
+"""Chosen on one half of the recordings, 1.42 of the one and 1.33 of the other; the other half is then covered by 77 and
+82 %. A general dispersion tells less of a pool than its own record would."""
 SHORTEST_INTERVAL_S = 1.0
 """Checkpoints are no closer than this, so that one that costs nothing has a finite count."""
 
@@ -103,6 +106,18 @@ class _Stretch:
     lost_s: Floats
     costs_s: Floats
     variance_s2: Floats
+
+
+def chance(mean: Floats, sd: Floats) -> tuple[Floats, Floats]:
+    """Log sd of one job's time around its median, and median / mean: √ln(1 + cv²) and e^(−that²/2) of a log-normal law.
+
+    The sd is taken CHANCE times as large: so 80 % intervals hold 80 % of the jobs replayed over recorded pools, of
+    which only losses and availability are given. 0 and 1 where there is no chance.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cv = np.nan_to_num(sd / mean, posinf=0.0)
+    plain = np.sqrt(np.log1p(cv**2))
+    return CHANCE * plain, np.exp(-(plain**2) / 2)
 
 
 def young_interval_s(write_s: Figures, mean_time_between_losses_s: Figures) -> Floats:

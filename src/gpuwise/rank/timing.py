@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import exp, inf
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,7 +134,7 @@ class Timing:
         basis = "assumed" if assumed or chance else "quoted"
         if not value or basis == "quoted":
             return Estimate(value=value, basis="quoted")
-        waited = Estimate(value=value, basis=basis, median=value * exp(-(chance**2) / 2))
+        waited = Estimate(value=value, basis=basis, median=value * float(self.work.wait_median[row]))
         waited = waited.widened(self._chance("waiting for", row), chance)
         return waited.widened(AVAILABLE, assumed) if assumed else waited
 
@@ -142,7 +142,7 @@ class Timing:
         power, value = float(self.work.power[row]), float(self.work.busy_s[row])
         chance = float(self.work.busy_chance_sd[row])
         spread = tuple((name, sd * power) for name, sd in run.spread if sd * power)
-        median = value * exp(-(chance**2) / 2) if chance else None
+        median = value * float(self.work.busy_median[row]) if chance else None
         busy = Estimate(value=value, spread=spread, basis=run.basis, median=median)
         parts = {name: float(sds[row]) for name, sds in self.work.spreads.items()}
         for name, sd in (parts | {self._chance("losses of", row): chance}).items():

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpuwise.catalogue import Catalogue
 from gpuwise.cost.billing import ROUNDING
-from gpuwise.cost.spot import Held, Pool, held, young_interval_s
+from gpuwise.cost.spot import Held, Pool, chance, held, young_interval_s
 from gpuwise.rank.overheads import LOSSES, RESTART, WRITE, Overheads
 from gpuwise.units import SECONDS_PER_HOUR
 
@@ -34,7 +34,7 @@ class Work:
     seconds; together busy_s. losses: how many are expected. wait_s: without machines, NaN where nobody says. every_s:
     training between two checkpoints, inf for none. power: d ln busy / d ln training time. spreads: error -> log sd of
     busy_s that assumptions leave, and wait_sd of the wait; busy_chance_sd, wait_chance_sd: what is left where they are
-    known, since one run is lost more often than another.
+    known, since one run is lost more often than another; busy_median, wait_median: the median over the mean.
     """
 
     work_s: Floats
@@ -48,6 +48,8 @@ class Work:
     wait_sd: Floats
     busy_chance_sd: Floats
     wait_chance_sd: Floats
+    busy_median: Floats
+    wait_median: Floats
 
     @staticmethod
     def of(offers: Catalogue, over: Overheads, run_s: Floats, jobs: Floats, copies: Floats, again_s: Floats) -> Work:
@@ -88,6 +90,8 @@ class Work:
             wait_sd=filled(0.0, "wait_sd"),
             busy_chance_sd=filled(0.0, "busy_chance_sd"),
             wait_chance_sd=filled(0.0, "wait_chance_sd"),
+            busy_median=filled(1.0, "busy_median"),
+            wait_median=filled(1.0, "wait_median"),
         )
 
 
@@ -158,6 +162,8 @@ class _Lost:
     wait_sd: Floats
     busy_chance_sd: Floats
     wait_chance_sd: Floats
+    busy_median: Floats
+    wait_median: Floats
 
     @staticmethod
     def of(whole: _Plan, over: Overheads, jobs: Floats, copies: Floats) -> _Lost:
@@ -165,6 +171,8 @@ class _Lost:
         series = tries.at().series(jobs[whole.lost])
         even = np.sqrt(copies[whole.lost])
         outages = np.sqrt(np.maximum(series.finish_sd_s**2 - series.busy_sd_s**2, 0.0))
+        busy_sd, busy_median = chance(series.busy_s, series.busy_sd_s / even)
+        wait_sd, wait_median = chance(series.wait_s, outages / even)
         return _Lost(
             checkpoints_s=series.checkpoints_s,
             undone_s=series.lost_s + series.restart_s,
@@ -175,8 +183,10 @@ class _Lost:
             checkpoint_s=tries.log_sd(WRITE, over.write.log_sd),
             restart_s=tries.log_sd(RESTART, over.restart.log_sd),
             wait_sd=np.full(len(even), over.wait_log_sd),
-            busy_chance_sd=_log_sd(series.busy_sd_s, series.busy_s) / even,
-            wait_chance_sd=_log_sd(outages, series.wait_s) / even,
+            busy_chance_sd=busy_sd,
+            wait_chance_sd=wait_sd,
+            busy_median=busy_median,
+            wait_median=wait_median,
         )
 
 
@@ -213,10 +223,3 @@ class _Tries:
             return np.zeros(len(self.plan.rate))
         high, low = (self.at(**{name: float(np.exp(sign * sd))}).busy_s for sign in (1, -1))
         return np.asarray(np.log(high / low) / 2)
-
-
-def _log_sd(sd: Floats, mean: Floats) -> Floats:
-    """Log sd of the log-normal law of this mean and standard deviation, √ln(1 + cv²); 0 where there is neither."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cv = np.nan_to_num(sd / mean, posinf=0.0)
-    return np.sqrt(np.log1p(cv**2))

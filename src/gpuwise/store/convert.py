@@ -45,6 +45,8 @@ _NUMBERS: Mapping[str, Callable[[str], float] | None] = {
     "losses_per_hour": None, "wait_s": parse_duration,
 }  # fmt: skip
 """Columns of numbers that stand for themselves, and what reads a cell that carries a unit."""
+_MOST = {"billing_step_s": 3 * 366 * 86_400.0, "billing_minimum_s": 3 * 366 * 86_400.0, "monthly_cap_h": 31 * 24.0}
+"""The longest step is that of a term of three years, and a month has so many hours at most."""
 _CHOSEN = ("tax", "host", "availability", "billing_clock", "host_shared", "stopped")
 _TELLING = re.compile("sxm|pcie|nvl|hgx|[0-9]g", re.IGNORECASE)
 """What the name of an instance must hold to say anything about its GPU."""
@@ -60,16 +62,23 @@ def columns(sheet: Sheet, facts: Facts) -> dict[str, Any]:
     """Every column of a `Catalogue`; rows that cannot be read are refused in the sheet."""
     read: dict[str, Any] = {c: sheet.text(c) for c in _TEXTS}
     read |= {c: sheet.choice(c, CHOICES[c]) for c in _CHOSEN}
-    read |= {c: sheet.numbers(c, parse) for c, parse in _NUMBERS.items()}
+    read |= {c: sheet.numbers(c, parse, most=_MOST.get(c, np.inf)) for c, parse in _NUMBERS.items()}
     read |= {c: sheet.days(c) for c in ("observed", "withdrawn")}
     read["nodes"] = np.where(np.isnan(read["nodes"]), 1.0, read["nodes"])
     read |= {c: sheet.numbers(c, most=1.0) for c in ("vat_fraction", "reliability_fraction")}
     read |= _money(sheet, facts.fx)
     read |= _gpus(sheet, facts, read["note"])
+    _refuse_small_hosts(sheet, read)
     known = _countries(read["provider"], read["region"], facts.countries)
     read["country"] = merged(sheet.parsed("country", _country), known)
     ids = sheet.text("id")
     return read | {"ids": ids if ids.values else None}
+
+
+def _refuse_small_hosts(sheet: Sheet, read: Mapping[str, Any]) -> None:
+    """A physical host holds at least the GPUs of one machine of the offer, and whole ones."""
+    small = (read["host_gpus"] < read["accelerators"]) | (read["host_gpus"] % 1 > 0)
+    sheet.refuse(np.flatnonzero(small), "host_gpus", Message("a host holds at least the GPUs of the offer, whole ones"))
 
 
 # ---- money ----

@@ -228,7 +228,9 @@ def _number(
         return np.nan
     value = _read(text, signs, parse)
     if not least <= value <= most:
-        raise refusal(Message('"{text}" is not between {least:g} and {most:g}', text=text, least=least, most=most))
+        below = Message('"{text}" is below {least:g}', text=text, least=least)
+        between = Message('"{text}" is not between {least:g} and {most:g}', text=text, least=least, most=most)
+        raise refusal(below if np.isinf(most) else between)
     return value
 
 

@@ -232,6 +232,7 @@ def _assumptions(ranking: Ranking, request: RankRequest, rows: Sequence[Candidat
     preparation = _preparation(request, rows)
     if preparation:
         yield preparation
+    yield from _copying(request, rows)
     if request.hours_per_month is not None:
         hours = _("{n} a month; monthly and owned machines are ranked by this job's share").format(
             n=f"{request.hours_per_month:g}")  # fmt: skip
@@ -256,6 +257,18 @@ def _preparation(request: RankRequest, rows: Sequence[Candidate]) -> Fact | None
         return None
     ends = dict.fromkeys(figures.duration(3600 * h) for h in (hours[0], hours[-1]))
     return Fact(label=label, text=_("{time} a machine").format(time=_(" to ").join(ends)), why=_("assumed"))
+
+
+def _copying(request: RankRequest, rows: Sequence[Candidate]) -> Iterator[Fact]:
+    """How long data, image and results travel: as stated, or as is assumed."""
+    why = _("at the rate you stated") if request.network_gb_per_s else _("assumed; say how fast with --network")
+    told = (("image", _("Fetching the image")), ("data transfer", _("Copying the data")),
+            ("taking results out", _("Taking results out")))  # fmt: skip
+    for kind, label in told:
+        times = sorted(c.time_parts_s[kind] for c in rows if c.time_parts_s.get(kind))
+        if times:
+            ends = dict.fromkeys(map(figures.duration, (times[0], times[-1])))
+            yield Fact(label=label, text=_(" to ").join(ends), why=why)
 
 
 def _prepared(candidate: Candidate) -> bool:
