@@ -48,7 +48,7 @@ def p_cheapest(costs: Sequence[Estimate]) -> NDArray[np.float64]:
             loading[row, column[name]] = sd
     z = np.random.default_rng(20261130).standard_normal((DRAWS, len(names)))
     with np.errstate(divide="ignore"):  # a bill of exactly 0 is the cheapest in every draw
-        logs = np.log([c.value for c in costs]) + z @ loading.T
+        logs = np.log([c.centre for c in costs]) + z @ loading.T
     winners = logs <= logs.min(axis=1, keepdims=True) + 1e-12
     shares: NDArray[np.float64] = (winners / winners.sum(axis=1, keepdims=True)).mean(axis=0)
     return shares
