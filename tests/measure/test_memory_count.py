@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from typing import get_args
 
@@ -17,7 +18,7 @@ from torch import nn
 
 from gpuwise import api
 from gpuwise.errors import InvalidInput, UnknownName
-from gpuwise.measure import memory, meta
+from gpuwise.measure import ledger, memory, meta
 from gpuwise.request import DescribeRequest
 from gpuwise.workloads import override
 
@@ -35,13 +36,25 @@ SMALL = (
     case("squeezenet1_1", 8, 96, "adam"),
     case("shufflenet_v2_x0_5", 8, 64, "adamw"),
     Case("encoder", encoder, 4, 64, "adamw", text=True),
-    Case("dilated", dilated, 2, 32),
 )
 
 
 @pytest.mark.parametrize("small", SMALL, ids=[c.name for c in SMALL])
 def test_the_count_is_within_a_tenth_of_what_the_cpu_allocates(small: Case) -> None:
     assert counted_mb(small) == pytest.approx(allocated_mb(small), rel=0.1)
+
+
+def test_a_dilated_convolution_takes_its_columns_or_none_as_the_cpu_has_units_for_it() -> None:
+    """oneDNN makes columns of the whole batch, but copies only the weights where the CPU multiplies in tiles (AMX)."""
+    gaps = Case("dilated", dilated, 2, 32)
+    columns, none = (
+        ledger.peak(meta.built(dilated), gaps.meta(), replace(gaps.step, kernels=kernels)).total_gib * MB
+        for kernels in ("cpu", "cuda")
+    )
+    found, weights = allocated_mb(gaps), sum(p.numel() * p.element_size() for p in dilated().parameters()) / 1e6
+    tiles = none - 1 <= found <= none + 2 * weights  # with copies of the weights in tiles
+    assert tiles or found == pytest.approx(columns, rel=0.1)
+    assert columns > 1.4 * none
 
 
 def test_a_gpu_makes_no_columns_for_a_dilated_convolution() -> None:
