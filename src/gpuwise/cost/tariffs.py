@@ -14,10 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import inf
-from typing import Literal
+from typing import Literal, TypeVar
 
-from gpuwise.units import HOURS_PER_MONTH, GbPerSecond, Gigabytes, Hours, Seconds, Usd
+import numpy as np
+from numpy.typing import NDArray
 
+from gpuwise.units import HOURS_PER_MONTH, Fraction, Gigabytes, Hours, Usd
+
+Figures = TypeVar("Figures", float, NDArray[np.float64])
+"""One figure, or one an offer."""
 Item = Literal["disk", "egress", "between regions", "within region", "address"]
 
 
@@ -64,13 +69,13 @@ def tiered_usd(tiers: Sequence[Tier], amount: float) -> Usd:
     return sum(max(min(amount, inf if t.end is None else t.end) - t.start, 0.0) * t.usd_per_unit for t in tiers)
 
 
-def stored_usd(gigabytes: Gigabytes, usd_per_gb_month: float, hours: Hours) -> Usd:
-    """A disk for some hours, at a price a GB and month of 730 h."""
+def stored_usd(gigabytes: Figures, usd_per_gb_month: Figures, hours: Figures | Hours) -> Figures:
+    """USD for a disk of so many GB for some hours, at a price a GB and month of 730 h."""
     return gigabytes * usd_per_gb_month * hours / HOURS_PER_MONTH
 
 
-def transfer_s(gigabytes: Gigabytes, rate_gb_per_s: GbPerSecond, efficiency: float = 1.0) -> Seconds:
-    """How long a copy takes: 12 GB over 100 Mbit/s are 960 s (UC-052); 500 TB over 1 Gbit/s at 80 % are 58 days."""
+def transfer_s(gigabytes: Gigabytes, rate_gb_per_s: Figures, efficiency: Fraction = 1.0) -> Figures:
+    """Seconds of a copy: 12 GB over 100 Mbit/s are 960 s (UC-052); 500 TB over 1 Gbit/s at 80 % are 58 days."""
     return gigabytes / (rate_gb_per_s * efficiency)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpuwise.catalogue import Catalogue
 from gpuwise.cost.billing import Beside
-from gpuwise.cost.tariffs import Tariff
+from gpuwise.cost.tariffs import Tariff, stored_usd
 from gpuwise.rank.conditions import Conditions, Surroundings, Tariffed
 from gpuwise.rank.timing import Timing
 from gpuwise.request import RankRequest
@@ -97,19 +97,21 @@ class _Maker:
         return np.maximum(wanted - included, 0.0) * np.where(self.rented, self.offers.nodes, 0.0)
 
     def disk(self) -> Thing:
-        more, price = self.extra_gb() / HOURS_PER_MONTH, self.conditions.disk_usd_per_gb_month
+        more_gb, price = self.extra_gb(), self.conditions.disk_usd_per_gb_month
+        months = more_gb / HOURS_PER_MONTH
         return Thing(
             kind="disk",
-            hourly_usd=more * price,
-            unknown=(more > 0) & np.isnan(price),
-            lines=lambda row, used_h: self._line("disk", more[row] * used_h, "GB-month", price[row], row,
+            hourly_usd=stored_usd(more_gb, price, 1.0),
+            unknown=(more_gb > 0) & np.isnan(price),
+            lines=lambda row, used_h: self._line("disk", months[row] * used_h, "GB-month", price[row], row,
                                                  self.conditions.disk),
         )  # fmt: skip
 
     def kept(self) -> Thing:
         """The disk while no GPU is held: standing stopped, and while it is prepared without one."""
         hours = np.where(self.conditions.stopped_disk, self.timing.idle_s, 0.0) / SECONDS_PER_HOUR
-        more, cpu_h = self.extra_gb() / HOURS_PER_MONTH, self.timing.cpu_s / SECONDS_PER_HOUR
+        more_gb, cpu_h = self.extra_gb(), self.timing.cpu_s / SECONDS_PER_HOUR
+        months = more_gb / HOURS_PER_MONTH
         stopped, usual = self.conditions.stopped_disk_usd_per_gb_month, self.conditions.disk_usd_per_gb_month
 
         def lines(row: int, _used_h: float) -> list[Beside]:
@@ -117,10 +119,11 @@ class _Maker:
             return [
                 line
                 for kind, held, price in told
-                for line in self._line(kind, more[row] * held[row], "GB-month", price[row], row, self.conditions.disk)
+                for line in self._line(kind, months[row] * held[row], "GB-month", price[row], row, self.conditions.disk)
             ]
 
-        paid = np.where(hours > 0, more * hours * stopped, 0.0) + np.where(cpu_h > 0, more * cpu_h * usual, 0.0)
+        idle, prepared = stored_usd(more_gb, stopped, hours), stored_usd(more_gb, usual, cpu_h)
+        paid = np.where(hours > 0, idle, 0.0) + np.where(cpu_h > 0, prepared, 0.0)
         return Thing(kind="disk while stopped", once_usd=paid, unknown=np.isnan(paid), named=False, lines=lines)
 
     def address(self) -> Thing:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gpuwise.catalogue import Catalogue, as_float
 from gpuwise.cost.billing import ROUNDING, Use
+from gpuwise.cost.tariffs import transfer_s
 from gpuwise.estimate import Estimate, exact, total
 from gpuwise.model import Assumptions
 from gpuwise.rank.conditions import Conditions
@@ -41,9 +42,9 @@ SHARED = ("dedicated", "reserved", "owned", "free")
 class Before:
     """What comes before the first step, on n offers, for one start (data: once); seconds of shape (n,).
 
-    kind: what the machine brings along (ready, bare, unknown). own: the offer itself says how long preparing takes.
-    near: the data lies in the same region. copied: the data is lost with the machine, and copied at each start. never:
-    no checkpoint is ever written.
+    kind: what the machine brings along (ready, bare, unknown). own: the offer itself says how long preparing takes, and
+    the request does not say that it takes none. near: the data lies in the same region. copied: the data is lost with
+    the machine, and copied at each start. never: no checkpoint is ever written.
     """
 
     kind: NDArray[np.str_]
@@ -69,7 +70,7 @@ class Before:
             never=request.checkpoint_every_s == inf,
             prepare_s=np.where(own, offers.preparation_s, usual),
             image_s=none + (over.image.value if over.image else 0.0),
-            data_s=data / np.where(near, over.near.value, over.far.value) + none,
+            data_s=none + transfer_s(data, np.where(near, over.near.value, over.far.value)),
         )
 
     @property
@@ -160,12 +161,13 @@ class Timing:
         prepare = self.over.prepare[str(before.kind[row])]
         if before.own[row]:
             prepare = Estimate(value=float(before.prepare_s[row]), basis="quoted")
-        image = [self.over.image * starts] if self.over.image else []
-        rate, data = (
-            self.over.rate(bool(before.near[row])),
-            float(before.data_s[row]) * (starts if before.copied[row] else 1.0),
-        )
-        return [prepare * starts, *image, *([(data * rate.value) / rate] if data else [])]
+        found = [prepare * starts]
+        if self.over.image:
+            found.append(self.over.image * starts)
+        if data_s := float(before.data_s[row]) * (starts if before.copied[row] else 1.0):
+            rate = self.over.rate(bool(before.near[row]))
+            found.append(data_s * rate.value / rate)
+        return found
 
 
 def _at(figure: Floats | float, row: int) -> float:
@@ -175,11 +177,9 @@ def _at(figure: Floats | float, row: int) -> float:
 def _at_least(estimate: Estimate, low: float) -> Estimate:
     """No luck makes a job shorter than its work: the lower end of an interval that losses widen stops there."""
     inside = estimate.interval()
-    return (
-        replace(estimate, bounds=(low, max(inside.high, inside.value)))
-        if inside.low < low <= inside.value
-        else estimate
-    )
+    if not inside.low < low <= inside.value:
+        return estimate
+    return replace(estimate, bounds=(low, max(inside.high, inside.value)))
 
 
 def _sum(parts: list[Estimate]) -> Estimate:
@@ -206,7 +206,7 @@ def timing(
         "image": before.image_s * starts,
         "data transfer": before.data_s * np.where(before.copied, starts, 1.0),
     }
-    out_s = (request.results_gb or 0.0) * request.jobs / copies / over.far.value
+    out_s = transfer_s((request.results_gb or 0.0) * request.jobs, over.far.value) / copies
     on = conditions.stopped_in_full * (request.stopped_s or 0.0)
     parts = {name: np.where(elsewhere, 0.0, seconds) for name, seconds in first.items()}
     parts |= {"moving the disk": np.where(elsewhere, over.restart.value, 0.0), **work.parts}
