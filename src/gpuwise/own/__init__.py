@@ -1,0 +1,1 @@
+"""Own or rent, how much to own, and when to leave the cloud: values in, values out."""
