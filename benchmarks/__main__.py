@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 PARTS = {
+    "bills": "months of cost exports: rows a second and peak memory",
     "commands": "whole commands as a person runs them",
     "engine": "reference training against loops written by hand",
     "feed": "decoding and loading of images, one core",

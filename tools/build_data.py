@@ -15,20 +15,22 @@ import bundle_assumptions
 import bundle_epochs
 import bundle_memory
 import bundle_offers
+import bundle_owning
 import bundle_package
 import bundle_profiles
 import bundle_tariffs
 import bundle_throughput
 from bundle_tables import fact, write, write_text
 
-BUILD_DATE = "2026-11-30"
+COLLECTED = "2026-11-30"
+BUILD_DATE = "2026-12-01"
 VERSION = BUILD_DATE.replace("-", ".")
 TARGET = Path(__file__).parent.parent / "src" / "gpuwise" / "data"
 
 
 def build(source: Path, target: Path) -> None:
     """Write every file of the data package into `target`."""
-    accelerators, share_alike = bundle_accelerators.build(source, BUILD_DATE)
+    accelerators, share_alike = bundle_accelerators.build(source, COLLECTED)
     offers, dropped = bundle_offers.build(source, {r["id"]: r for r in accelerators})
     measured, answers, counts, defects = bundle_throughput.build(source)
     epochs, without_accuracy = bundle_epochs.build(source)
@@ -53,9 +55,15 @@ def build(source: Path, target: Path) -> None:
     write(target / "tariffs.csv", bundle_tariffs.COLUMNS, tariffs, bundle_tariffs.KEY)
     write(target / "cpu_hosts.csv", bundle_tariffs.CPU_COLUMNS, fact("cpu_hosts"), bundle_tariffs.CPU_COLUMNS[:3])
     write_text(target / "platforms.toml", bundle_tariffs.platforms_toml())
-    left_out = [*share_alike, *dropped, *defects, *without_accuracy, *unfit, *no_tariffs]
+    servers = bundle_owning.servers(source)
+    hosting, of_owners = bundle_owning.hosting(source)
+    write(target / "servers.csv", bundle_owning.SERVER_COLUMNS, servers, ["id"])
+    write(target / "hosting.csv", bundle_owning.HOSTING_COLUMNS, hosting, bundle_owning.HOSTING_KEY)
+    write(target / "carbon.csv", bundle_owning.CARBON_COLUMNS, bundle_owning.carbon(source), ["country"])
+    left_out = [*share_alike, *dropped, *defects, *without_accuracy, *unfit, *no_tariffs, *of_owners]
     write(target / "left_out.csv", ("table", "row_key", "rule", "reason"), left_out, ["table", "row_key", "rule"])
-    assumed = bundle_assumptions.assumptions(offers, pools, accelerators, BUILD_DATE)
+    assumed = bundle_assumptions.assumptions(offers, pools, accelerators, COLLECTED)
+    assumed += bundle_owning.assumptions(offers, COLLECTED)
     write_text(target / "assumptions.toml", bundle_assumptions.assumptions_toml(assumed))
     write_text(target / "machines.toml", bundle_assumptions.machines_toml(source))
     for name in ("workloads.toml", "accuracy.json"):  # kept by hand, and written by `make accuracy`

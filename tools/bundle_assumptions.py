@@ -146,9 +146,10 @@ def assumptions_toml(rows: Sequence[Row]) -> str:
     """One table an assumption, sorted by name."""
     parts = ["# What is assumed, with its 80 % range and source. Written by tools/build_data.py; do not edit."]
     for row in sorted(rows, key=lambda r: r["name"]):
-        lines = [f"[{row['name']}]", *(f"{c} = {row[c]}" for c in ("value", "low", "high"))]
+        lines = [f"[{row['name']}]", *(f"{c} = {row[c]}" for c in ("value", "low", "high") if row["value"])]
         lines += [f"unit = {_quoted(row['unit'])}", f"source = {_quoted(row['source'])}"]
-        lines += [f"observed = {_day(row['observed'])}", f"note = {_quoted(row['note'])}"]
+        note = "note" if row["value"] else "reason"
+        lines += [f"observed = {_day(row['observed'])}", f"{note} = {_quoted(row['note'])}"]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 

@@ -38,6 +38,8 @@ HOURS_PER_MONTH = 730.0
 """A month in the price lists used here: 8,760 h / 12 (shared with AWS, Azure and Google calculators)."""
 BYTES_PER_GIB = 2.0**30
 BYTES_PER_GB = 1e9
+KG_PER_POUND = 0.45359237
+"""Exact, by the international yard and pound agreement of 1959."""
 
 SUFFIXES: Mapping[str, str] = {
     "_s": "s",
@@ -51,6 +53,7 @@ SUFFIXES: Mapping[str, str] = {
     "_usd": "USD",
     "_usd_per_hour": "USD an hour",
     "_usd_per_month": "USD a month",
+    "_usd_per_year": "USD a year",
     "_usd_per_million_samples": "USD for 10^6 samples",
     "_usd_per_1000_steps": "USD for 1,000 steps of the optimizer",
     "_usd_per_kwh": "USD a kWh",
@@ -79,6 +82,8 @@ SUFFIXES: Mapping[str, str] = {
     "_per_step": "a step of the optimizer",
     "_kwh": "kWh",
     "_fraction": "1 (never per cent)",
+    "_fraction_per_day": "1/day (never per cent)",
+    "_fraction_per_year": "1/year (never per cent)",
     "_m": "10^6",
     "_per_s": "samples a second",
     "_per_parameter": "bytes a parameter",
@@ -91,7 +96,7 @@ COUNTS = frozenset({
     "correct", "count", "depthwise_gmacs", "epochs", "failed_runs", "funnel", "gmacs", "host", "host_gpus",
     "image_size", "index", "input_size", "jobs", "launches", "learning_rate", "limit", "loss", "micro_batches", "nodes",
     "number", "operations", "p_cheapest", "patience", "per_node", "period", "prefetch", "processes", "pue", "rank",
-    "recompiles", "samples", "schema", "seed", "sessions", "shown_every", "steps", "syncs", "threads", "tokens",
+    "recompiles", "samples", "schema", "seed", "server_gpus", "sessions", "shown_every", "steps", "syncs", "threads", "tokens",
     "total_candidates", "total_offers", "validated", "validation_every", "validation_samples", "vcpus",
     "warm_up", "workers",
 })  # fmt: skip

@@ -18,7 +18,7 @@ import gpuwise
 from gpuwise import integrity
 from gpuwise.model import Assumption, Machine, Source
 
-BUILT = date(2026, 11, 30)
+BUILT = date(2026, 12, 1)
 FOLDER = Path(gpuwise.__file__).parent / "data"
 ROOT = Path(__file__).parents[2]
 COLLECTED = ROOT.parent / "shared" / "data"

@@ -31,6 +31,12 @@ QUESTIONS = {
     "bill": N_(
         "What did it cost? From records of what happened: states of machines, pods on a machine, or a cost export."
     ),
+    "own": N_(
+        "Own or rent? All cloud, commitments, spot, machines by the month and own servers, and how much to own."
+    ),
+    "exit": N_(
+        "When to leave the cloud? From months of bills: dates, the premium paid so far, how many to own, the checklist."
+    ),
 }
 """The docstrings of the request types, so that `gpuwise --help` need not import these; a test compares them."""
 
@@ -49,6 +55,10 @@ EXAMPLES = {
     "runs": ("gpuwise runs list", "gpuwise runs show 12", "gpuwise runs compare 11 12"),
     "data": ("gpuwise data show p2.xlarge", "gpuwise data list --by provider,gpu --csv"),
     "accuracy": ("gpuwise accuracy", "gpuwise accuracy --against ours.csv --json"),
+    "own": ("gpuwise own --demand '1200 GPU-h/month' --gpu H100-SXM --growth 20%/y",
+            "gpuwise own --job painter-heavy --every 7d --data-growth 3%/month --gpu A100-80GB",
+            "gpuwise own scenario.toml --html own.html"),
+    "exit": ("gpuwise exit usage.csv --moving-cost 40000USD", "gpuwise exit --services S3,SageMaker,EC2"),
     "bill": ("gpuwise bill events.toml --until 2026-11-30T22:58Z", "gpuwise bill focus.csv --kind billed --csv"),
 }  # fmt: skip
 
@@ -57,12 +67,13 @@ EXIT_CODES = {
     "2": N_("something you gave cannot be used"),
     "3": N_("nothing is feasible, or nothing supports an answer"),
     "4": N_("a measurement or a launcher failed"),
+    "10": N_("the date to leave has come (exit --watch)"),
     "130": N_("interrupted"),
 }
 
 GROUPS = (
-    N_("Filters"), N_("Job"), N_("The bill"), N_("Checkpoints"), N_("Until"), N_("Training"), N_("Your own data"),
-    N_("Output"),
+    N_("Filters"), N_("Job"), N_("Demand"), N_("Owning"), N_("Moving the data"), N_("Leaving"), N_("The bill"),
+    N_("Checkpoints"), N_("Until"), N_("Training"), N_("Your own data"), N_("Output"),
 )  # fmt: skip
 """`request.GROUPS`, marked for the translators."""
 

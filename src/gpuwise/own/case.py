@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ class Case:
 
     months: the horizon. accelerators: of one server; block: of one machine by the month. open: the options there are;
     refused: why others are not. most: servers that a site can hold, None: any number. weeks, wander: see `demand`.
+    at_home: nothing may leave the premises, so that no cloud takes the rest: what finds no GPU waits.
     """
 
     figures: Figures
@@ -50,6 +52,7 @@ class Case:
     most: Mapping[str, int | None] = field(default_factory=dict)
     weeks: tuple[float, ...] = ()
     wander_log_sd: float = 0.0
+    at_home: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -154,7 +157,11 @@ def stack(case: Case, count: Count, drawn: Drawn) -> tuple[list[Layer], Tail]:
             layers.append(
                 Rented(count=gpus, usd_per_gpu_hour=rent_usd_per_gpu_hour(drawn, way), term_months=RENTED[way])
             )
-    return layers, tail(drawn, spot=count.spot)
+    return layers, NOTHING if case.at_home else tail(drawn, spot=count.spot)
+
+
+NOTHING = Tail(usd_per_gpu_hour=0.0)
+"""What takes the rest where no cloud may: time."""
 
 
 # ---- how many ----
@@ -173,7 +180,8 @@ def counts(case: Case, rng: np.random.Generator) -> dict[str, Count]:
             found[way] = Count(gpus={way: _rented(case, middle, way)})
     for site in SITES:
         if site in case.open:
-            found[site] = Count(servers={site: servers(case, drawn, lived, site)})
+            number = waiting_servers(case, middle, site) if case.at_home else servers(case, drawn, lived, site)
+            found[site] = Count(servers={site: number})
     if "mix" in case.open:
         found["mix"] = _mixed(case, found, middle, lambda count: _expected_usd(case, count, drawn, lived))
     return {option: found[option] for option in OPTIONS if option in found}
@@ -187,6 +195,21 @@ def servers(case: Case, drawn: Drawn, lived: World, site: str, order_month: int 
         return many
     first = 1 if most is None else min(most, 1)
     return best_servers(asset(case, drawn, site, alone=True), rest, lived, rate, first, order_month)
+
+
+AT_ONCE = 0.95
+"""Where nothing takes the rest, as much of the time all work finds a GPU at once."""
+
+
+def waiting_servers(case: Case, middle: Drawn, site: str) -> int:
+    """Servers with which work waits for 5 % of the time at most in the largest month; fewer if there is no room."""
+    shape = _shape(case, middle)
+    assert isinstance(shape, Shape)
+    wanted = expected(middle["demand_gpu_h_per_month"], middle["demand_growth_per_year"], case.months).max()
+    gpus = shape.quantile(AT_ONCE) * float(wanted) / HOURS_PER_MONTH
+    number = ceil(gpus / _one(asset(case, middle, site).useful_gpus))
+    most = case.most.get(site)
+    return number if most is None else min(number, most)
 
 
 def _expected_usd(case: Case, count: Count, drawn: Drawn, lived: World) -> float:

@@ -104,7 +104,7 @@ MIN_VARIATION = 1e-3
 
 def of_record(gpus: Floats) -> Shape:
     """The shape of a record of GPUs wanted or in use, one figure an equal step. InvalidInput where there is none."""
-    record = np.sort(np.asarray(gpus, np.float64))
+    record = np.sort(np.asarray(gpus, np.float64).ravel())
     if not len(record) or not np.isfinite(record).all() or record[0] < 0 or record[-1] == 0:
         raise InvalidInput(
             Message("The record of the demand holds no GPU in use, or a figure that is no number from 0 up."),

@@ -84,11 +84,10 @@ def yearly_usd(asset: Asset, yearly_rate: Figure) -> Figure:
     ledger uses monthly flows.
     """
     growth = asset.life_years * np.log1p(yearly_rate)
-    rate = np.where(growth == 0, 1.0, yearly_rate)
-    recovery = np.where(growth == 0, 1 / np.asarray(asset.life_years), rate / -np.expm1(-growth))
-    sinking = np.where(
-        growth == 0, 1 / np.asarray(asset.life_years), rate / np.expm1(np.where(growth == 0, 1.0, growth))
-    )
+    none = growth == 0
+    rate, grown = np.where(none, 1.0, yearly_rate), np.where(none, 1.0, growth)
+    recovery = np.where(none, 1 / np.asarray(asset.life_years), rate / -np.expm1(-grown))
+    sinking = np.where(none, 1 / np.asarray(asset.life_years), rate / np.expm1(grown))
     worth = np.exp(-asset.worth_decline_per_year * asset.life_years)
     capital = np.asarray(asset.capex_usd) * (recovery - worth * sinking)
     return np.asarray(capital + 12 * np.asarray(asset.fixed_usd_per_month), np.float64)

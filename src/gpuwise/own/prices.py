@@ -38,6 +38,3 @@ class Jumps:
         np.cumsum(logs, axis=1, out=logs)
         return np.asarray(np.exp(logs + np.log1p(self.drift_fraction_per_year) * np.arange(months) / 12))
 
-    def certain(self, months: int) -> Floats:
-        """The middle path, shape (1, months)."""
-        return np.asarray(np.exp(np.log1p(self.drift_fraction_per_year) * np.arange(months) / 12)[None, :])

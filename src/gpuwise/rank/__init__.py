@@ -31,7 +31,7 @@ from gpuwise.rank.sieve import Exclusions, Sieve, sieve
 from gpuwise.request import OfferFilters, RankRequest
 from gpuwise.units import SECONDS_PER_HOUR
 
-__all__ = ["SORT_KEYS", "Context", "GpuFilter", "Quota", "listed", "rank", "usual_prices"]
+__all__ = ["SORT_KEYS", "Context", "GpuFilter", "Quota", "listed", "rank", "usable", "usual_prices"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +135,13 @@ def listed(offers: Catalogue, request: OfferFilters, context: Context, *, histor
     hourly = context.discounts.price_usd_per_hour(offers, context.as_of)
     rules = [r for r in _offer_rules(offers, hourly, request, context) if r.name not in aside]
     return sieve(offers, rules)
+
+
+def usable(offers: Catalogue, request: OfferFilters, context: Context) -> tuple[Sieve, Floats]:
+    """Which rows can be planned with: those that pass the filters and have a sound, current price; and every row's price
+    in USD an hour after the person's agreements and tax, shape (n,)."""
+    hourly = context.discounts.price_usd_per_hour(offers, context.as_of)
+    return sieve(offers, _offer_rules(offers, hourly, request, context)), hourly
 
 
 def _offer_rules(offers: Catalogue, hourly: Floats, request: OfferFilters, context: Context) -> list[Rule]:

@@ -7,6 +7,7 @@ from gpuwise.request.about import Option, options
 from gpuwise.request.billing import without_bill
 from gpuwise.request.measuring import CeilingsRequest, CheckRequest, MeasureRequest, RunsRequest
 from gpuwise.request.offers import OfferFilters
+from gpuwise.request.owning import ExitRequest, OwnFilters, OwnRequest, Promised, Said
 from gpuwise.request.reading import KINDS, at, parse
 from gpuwise.request.types import (
     CHOICES,
@@ -33,13 +34,18 @@ __all__ = [
     "CheckRequest",
     "DataRequest",
     "DescribeRequest",
+    "ExitRequest",
     "ExplainRequest",
     "JobFilters",
     "MeasureRequest",
     "OfferFilters",
     "Option",
+    "OwnFilters",
+    "OwnRequest",
+    "Promised",
     "RankRequest",
     "RunsRequest",
+    "Said",
     "Takes",
     "at",
     "options",

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from gpuwise import units
 from gpuwise.errors import InvalidInput, Message, UnknownName
+from gpuwise.request import amounts
 from gpuwise.request.about import Option, options
 from gpuwise.request.billing import NEVER
 from gpuwise.request.places import country
@@ -53,6 +54,11 @@ def parse(
     for name, value in values.items():
         if isinstance(value, units.Money):
             values[name] = _usd(value, asked[name].kind, spell[name], currency, usd_per)
+    for name in (name for name, value in values.items() if asked[name].kind == "promise"):
+        values[name] = tuple(
+            said._replace(usd_per_month=_usd(said.usd_per_month, "money", spell[name], currency, usd_per))
+            for said in values[name]
+        )
     made = request(**{asked[name].field: value for name, value in values.items()})
     refuse_contradictions(made)
     return made
@@ -156,6 +162,13 @@ def _usd(
             Message("{option}: a sum is asked for, not an amount a {unit}.", option=spelled, unit=money.per),
             Message("Write for example: 50 USD"),
         )
+    if kind == "per_kwh":
+        if money.per != "kwh":
+            raise InvalidInput(
+                Message("{option}: a price a kWh is asked for.", option=spelled),
+                Message("Write for example: 0.21 EUR/kWh"),
+            )
+        money = units.Money(amount=money.amount, currency=money.currency)
     if money.per not in _HOURS:
         raise InvalidInput(
             Message("{option}: a price an hour is asked for, not a {unit}.", option=spelled, unit=money.per),
@@ -444,4 +457,12 @@ KINDS: dict[str, Kind] = {
     "column": Kind(_choice("column"), split=True),
     "cost_kind": Kind(_choice("cost_kind")),
     "moment": Kind(units.parse_moment),
+    "demand": Kind(_typed(amounts.parse_demand)),
+    "growth": Kind(_typed(amounts.parse_growth)),
+    "horizon": Kind(_typed(amounts.parse_months)),
+    "power": Kind(_typed(amounts.parse_power)),
+    "per_kwh": Kind(_typed(units.parse_money)),
+    "said": Kind(_typed(amounts.parse_said)),
+    "promise": Kind(_typed(amounts.parse_promise)),
+    "stage": Kind(_choice("stage")),
 }

@@ -32,11 +32,16 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "sort": ("cost", "time", "price", "p_cheapest"),
     "column": ("provider", "gpu", "market", "region", "country", "host", "date"),
     "cost_kind": ("effective", "billed", "list", "contracted"),
+    "stage": ("exploring", "growing", "steady"),
 }
 """Closed lists, by kind. Those that `model` has too are compared with it by a test: importing it would cost time."""
 
-VERBS = ("rank", "explain", "describe", "measure", "ceilings", "check", "runs", "data", "accuracy", "bill")
-GROUPS = ("Filters", "Job", "The bill", "Checkpoints", "Until", "Training", "Your own data", "Output")
+VERBS = ("rank", "explain", "describe", "measure", "ceilings", "check", "runs", "data", "accuracy", "bill", "own",
+         "exit")  # fmt: skip
+GROUPS = (
+    "Filters", "Job", "Demand", "Owning", "Moving the data", "Leaving", "The bill", "Checkpoints", "Until", "Training",
+    "Your own data", "Output",
+)  # fmt: skip
 
 
 class EarlyStopEpochs(NamedTuple):

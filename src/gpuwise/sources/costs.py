@@ -111,7 +111,7 @@ def read_costs(paths: Sequence[Path], wish: Wish) -> Costs:
 def csv_rows(path: Path) -> Generator[tuple[int, list[str]], None, None]:
     """Line number and fields of each record, the header first, one at a time. Blank records are left out."""
     try:
-        with _opened(path) as (text, separator):
+        with opened(path) as (text, separator):
             reader = csv.reader(text, delimiter=separator)
             yield from ((reader.line_num, record) for record in reader if any(cell.strip() for cell in record))
     except csv.Error as error:
@@ -123,7 +123,7 @@ def csv_rows(path: Path) -> Generator[tuple[int, list[str]], None, None]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[io.TextIOWrapper, str]]:
+def opened(path: Path) -> Iterator[tuple[io.TextIOWrapper, str]]:
     """The text of a file from its first line with words on, unpacked if it is gzip, and what separates its fields."""
     head = first_bytes(path)
     if head.startswith((b"PAR1", b"PK\x03\x04")):

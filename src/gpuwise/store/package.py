@@ -16,8 +16,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from gpuwise.asset import GridCarbon, HostingFact, Server
 from gpuwise.catalogue import Catalogue
 from gpuwise.cost.tariffs import Item, Tariff, Tariffs, Tier
+from gpuwise.errors import Message
 from gpuwise.memory import MemoryReading
 from gpuwise.model import (
     Accelerator,
@@ -218,9 +220,47 @@ def epochs() -> tuple[EpochReference, ...]:
 
 @cache
 def assumptions() -> Assumptions:
-    """Every figure that nobody measured here, by name."""
+    """Every figure that nobody measured here, by name; those without a value are in `unassumed`."""
     table = tomllib.loads(_content("assumptions.toml").decode())
-    return {name: Assumption(name=name, **row) for name, row in table.items()}
+    return {name: Assumption(name=name, **row) for name, row in table.items() if "value" in row}
+
+
+@cache
+def unassumed() -> Mapping[str, str]:
+    """Figures that nobody can assume, and why."""
+    table = tomllib.loads(_content("assumptions.toml").decode())
+    return {name: row["reason"] for name, row in table.items() if "value" not in row}
+
+
+@cache
+def servers() -> tuple[Server, ...]:
+    """Machines that can be bought; several prices of one are several."""
+    return tuple(_server(row) for row in _rows("servers.csv"))
+
+
+@cache
+def hosting() -> tuple[HostingFact, ...]:
+    """What electricity, cooling and a place cost."""
+    return tuple(
+        HostingFact(
+            kind=row["kind"], country=row["country"] or None, region=row["region"] or None, value=float(row["value"]),
+            unit=row["unit"], customer=row["customer"], observed=date.fromisoformat(row["observed"]),
+            observed_precision=row["observed_precision"], source=row["source"], note=row["note"],
+        )
+        for row in _rows("hosting.csv")
+    )  # fmt: skip
+
+
+@cache
+def carbon() -> Mapping[str, GridCarbon]:
+    """Greenhouse gases of a country's electricity, by its code of two letters."""
+    return {
+        row["country"]: GridCarbon(
+            country=row["country"], name=row["name"], year=int(row["year"]),
+            g_co2e_per_kwh=float(row["g_co2e_per_kwh"]), source=row["source"],
+        )
+        for row in _rows("carbon.csv")
+    }  # fmt: skip
 
 
 @cache
@@ -330,6 +370,23 @@ def _number(text: str) -> float | None:
 
 def _day(text: str) -> date | None:
     return date.fromisoformat(text) if text else None
+
+
+NO_PRICE = Message("no public price was found: give yours with --server-price")
+
+
+def _server(row: Mapping[str, Any]) -> Server:
+    texts = ("id", "vendor", "model", "configuration", "currency", "price_kind", "observed_precision", "source", "note")
+    numbers = ("rack_units", "max_power_w", "price_usd", "price_native")
+    return Server(
+        **{name: row[name] for name in texts},
+        **{name: _number(row[name]) for name in numbers},
+        **{name: row[name] or None for name in ("accelerator", "link", "cpu")},
+        accelerators=int(row["accelerators"]) if row["accelerators"] else None,
+        observed=_day(row["observed"]),
+        complete=row["complete"] == "yes",
+        reasons={} if row["price_usd"] else {"price_usd": NO_PRICE},
+    )
 
 
 def _accelerator(row: Mapping[str, Any]) -> Accelerator:

@@ -1,0 +1,364 @@
+"""From what a person says and what is known to one case: the figures with their ranges, and which options there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from math import exp, sqrt
+
+import numpy as np
+
+from gpuwise.api.bought import Bought, bought, server_figures
+from gpuwise.api.wanted import Wanted
+from gpuwise.api.world import filter_context, read_offers, unknown
+from gpuwise.asset import LeadTime
+from gpuwise.errors import Message, MissingEvidence
+from gpuwise.estimate import Z80
+from gpuwise.model import Accelerator, Assumption
+from gpuwise.own import market
+from gpuwise.own.case import OPTIONS, SITES, Case, asset
+from gpuwise.own.demand import Staged, assumed, staged
+from gpuwise.own.figures import figures, stated
+from gpuwise.own.market import BreakEven, Quote
+from gpuwise.own.plan import yearly_usd
+from gpuwise.own.prices import Jumps
+from gpuwise.rank import usable
+from gpuwise.request import OwnFilters, OwnRequest
+from gpuwise.store import package
+from gpuwise.store.leaving import lead_times
+
+TAKEN = (
+    "idle_billed_fraction", "network_fraction", "storage_fraction", "spares_fraction", "life_years",
+    "residual_fraction", "idle_power_fraction", "pue_office", "pue_colocation", "colocation_usd_per_kw_month",
+    "support_fraction_per_year", "insurance_fraction_per_year", "availability_fraction", "discount_fraction",
+    "spot_available_fraction", "spot_waste_fraction", "demand_variation",
+)  # fmt: skip
+"""Figures that are as assumptions.toml has them unless the person says otherwise."""
+LEFT_OUT: Mapping[str, tuple[str, Message]] = {
+    "tax_fraction": ("1", Message("tax on the purchase (--set tax_fraction=0.19)")),
+    "office_usd_per_month": ("USD/month", Message("rent of the room for a server (--set office_usd_per_month=…)")),
+    "licence_usd_per_gpu_year": ("USD/year", Message("software licences (--set licence_usd_per_gpu_year=…)")),
+}
+"""Figures that nobody can know for a person: not contained unless he says them, and said to be."""
+COMMITTED = ("committed-1y", "committed-3y")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Assembled:
+    """case: what is decided. accelerator: that of the demand. wanted: how the demand was said. quotes: all prices that
+    were found; cloud: the one that stands for the cloud, None where the person stated it. bought: what would be bought,
+    or why it has no price. site: where own servers would stand, None where nothing may be owned. break_evens: against
+    the cheapest price of each provider. leads: weeks from order to first job. missing: what is not contained."""
+
+    case: Case
+    accelerator: Accelerator
+    wanted: Wanted
+    quotes: tuple[Quote, ...]
+    cloud: Quote | None
+    bought: Bought | Message
+    site: str | None
+    staged: Staged
+    break_evens: tuple[BreakEven, ...]
+    leads: tuple[LeadTime, ...]
+    missing: tuple[Message, ...]
+    notes: tuple[Message, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Making:
+    """What is being put together: figures by name, options that are closed with why, what is left out."""
+
+    figures: dict[str, Assumption] = field(default_factory=dict)
+    refused: dict[str, Message] = field(default_factory=dict)
+    missing: list[Message] = field(default_factory=list)
+    notes: list[Message] = field(default_factory=list)
+
+    def put(self, *found: Assumption) -> None:
+        self.figures.update({one.name: one for one in found})
+
+    def close(self, options: Sequence[str], why: Message) -> None:
+        for option in options:
+            self.refused.setdefault(option, why)
+
+
+def assemble(request: OwnFilters, device: Accelerator, wanted: Wanted, as_of: date) -> Assembled:
+    """The case of a request. MissingEvidence where nothing has a price; UnknownName for a figure that there is not."""
+    making = _Making()
+    quotes = _quotes(request, device, as_of, making)
+    chosen = bought(request, device, as_of)
+    _put_defaults(making)
+    _put_demand(wanted, making)
+    _put_rent(request, quotes, making)
+    if isinstance(chosen, Message):
+        making.close(SITES, chosen)
+    else:
+        making.put(*server_figures(request, device, chosen, as_of))
+    _put_lead(making)
+    _put_price_change(request.horizon_months, making)
+    _put_said(request, making)
+    _say_left_out(making)
+    _close(request, as_of, making)
+    case = _case(request, quotes, chosen, wanted, making)
+    where = [site for site in SITES if site in case.open]
+    site = where[-1] if where else None
+    return Assembled(
+        case=case,
+        accelerator=device,
+        wanted=wanted,
+        quotes=tuple(quotes),
+        cloud=None if _states_cloud(request) else market.cheapest(quotes).get("on-demand"),
+        bought=chosen,
+        site=site,
+        staged=_staged(request, wanted, case),
+        break_evens=_break_evens(case, quotes, site) if site else (),
+        leads=lead_times(),
+        missing=tuple(making.missing),
+        notes=tuple(making.notes),
+    )
+
+
+# ---- prices of renting ----
+
+
+def _quotes(request: OwnFilters, device: Accelerator, as_of: date, making: _Making) -> list[Quote]:
+    """All current prices of the accelerator that the filters let through."""
+    offers, notes = read_offers(replace(request, machine=()), as_of)
+    context, remarks = filter_context(request, offers, as_of)
+    left, hourly = usable(offers, request, context)
+    making.notes += [*notes, *remarks]
+    found = market.quotes(offers, np.flatnonzero(left.alive), hourly, device.id)
+    return [quote for quote in found if quote.offer.host != "peer"]
+
+
+def _states_cloud(request: OwnFilters) -> bool:
+    return isinstance(request, OwnRequest) and request.cloud_usd_per_gpu_hour is not None
+
+
+def _put_rent(request: OwnFilters, quotes: Sequence[Quote], making: _Making) -> None:
+    """The price of the cloud, and what commitments, spot and machines by the month are below it."""
+    best = market.cheapest(quotes)
+    if isinstance(request, OwnRequest) and request.cloud_usd_per_gpu_hour is not None:
+        making.put(stated("cloud_usd_per_gpu_hour", request.cloud_usd_per_gpu_hour, "USD/h"))
+    elif "on-demand" in best:
+        making.put(_quoted("cloud_usd_per_gpu_hour", best["on-demand"]))
+    elif request.data_must_stay == "on-premises":
+        making.put(stated("cloud_usd_per_gpu_hour", 0.0, "USD/h", "nothing may be rented"))
+    else:
+        raise MissingEvidence(
+            Message(
+                "No current on-demand price of {gpu} is known that these filters let through.",
+                gpu=", ".join(request.gpu),
+            ),
+            Message(
+                "Give yours with --cloud-price, or look with: gpuwise data list --gpu {gpu}", gpu=",".join(request.gpu)
+            ),
+        )
+    cloud = making.figures["cloud_usd_per_gpu_hour"].value
+    for way in (*COMMITTED, "spot"):
+        _put_discount(way, best.get(way), cloud, making)
+    if "dedicated" in best:
+        making.put(_quoted("dedicated_usd_per_gpu_hour", best["dedicated"]))
+    else:
+        making.close(("dedicated",), Message("no current price by the month is known for this GPU"))
+
+
+def _quoted(name: str, quote: Quote) -> Assumption:
+    offer = quote.offer
+    return Assumption(
+        name=name, value=quote.usd_per_gpu_hour, low=None, high=None, unit="USD/h", source=offer.source.ref,
+        observed=offer.observed, note=offer.id,
+    )  # fmt: skip
+
+
+def _put_discount(way: str, quote: Quote | None, cloud: float, making: _Making) -> None:
+    """As a listed price says it; for commitments else as they are on average, which an offer of yours replaces."""
+    name = f"{way.replace('-', '_')}_discount_fraction"
+    if quote is not None and cloud > 0:
+        offer = quote.offer
+        making.put(
+            Assumption(
+                name=name,
+                value=1 - quote.usd_per_gpu_hour / cloud,
+                low=None,
+                high=None,
+                unit="1",
+                source=offer.source.ref,
+                observed=offer.observed,
+                note=offer.id,
+            )
+        )
+        return
+    if way == "spot":
+        making.close((way,), Message("no current spot price is known for this GPU"))
+        return
+    making.put(package.assumptions()[name])
+    making.notes.append(
+        Message(
+            "no listed price of {way} is known for this GPU: a usual discount is assumed", way=way.replace("-", " for ")
+        )
+    )
+
+
+# ---- the other figures ----
+
+
+def _put_defaults(making: _Making) -> None:
+    known = package.assumptions()
+    making.put(*(known[name] for name in TAKEN))
+    making.put(stated("work_fraction", 1.0, "1"))
+
+
+def _put_demand(wanted: Wanted, making: _Making) -> None:
+    making.put(wanted.level)
+    if wanted.growth is not None:
+        making.put(wanted.growth)
+        return
+    making.put(Assumption(name="demand_growth_per_year", value=0.0, low=None, high=None, unit="1/year", source="none"))
+    making.missing.append(Message("growth of the demand: nobody said it (--growth)"))
+
+
+def _put_lead(making: _Making) -> None:
+    """Weeks from order to first job of an own server: all sources that speak of servers, together."""
+    found = [lead for lead in lead_times() if lead.kind in ("bundle", "server")]
+    low, high = min(lead.low_weeks for lead in found), max(lead.high_weeks for lead in found)
+    making.put(
+        Assumption(
+            name="lead_weeks",
+            value=sqrt(low * high),
+            low=low,
+            high=high,
+            unit="weeks",
+            source=found[0].source,
+            observed=found[0].observed,
+            note="from order to first job",
+        )
+    )
+
+
+def _put_price_change(months: int, making: _Making) -> None:
+    """Where the cloud's price stands on average over the horizon: the jumps of half of it."""
+    jumps = _jumps()
+    sd = jumps.log_sd * sqrt(jumps.per_year * months / 24)
+    making.put(
+        Assumption(
+            name="cloud_price_change",
+            value=1.0,
+            low=exp(-Z80 * sd),
+            high=exp(Z80 * sd),
+            unit="of today's price",
+            source=package.assumptions()["price_jump_log_sd"].source,
+            note="jumps, see price_jumps_per_year",
+        )
+    )
+
+
+def _jumps() -> Jumps:
+    known = package.assumptions()
+    return Jumps(per_year=known["price_jumps_per_year"].value, log_sd=known["price_jump_log_sd"].value)
+
+
+def _put_said(request: OwnFilters, making: _Making) -> None:
+    """What the person says in place of an assumption: taken as it is, or with his range."""
+    if request.interest_fraction is not None:
+        making.put(stated("discount_fraction", request.interest_fraction, "1/year"))
+    names = {*making.figures, *LEFT_OUT, "server_usd"}
+    for said in request.set:
+        if said.name not in names:
+            raise unknown("figure", said.name, sorted(names))
+        unit = making.figures[said.name].unit if said.name in making.figures else LEFT_OUT.get(said.name, ("USD",))[0]
+        making.put(
+            Assumption(name=said.name, value=said.value, low=said.low, high=said.high, unit=unit, source="stated")
+        )
+
+
+def _say_left_out(making: _Making) -> None:
+    for name, (unit, what) in LEFT_OUT.items():
+        if name not in making.figures:
+            making.put(Assumption(name=name, value=0.0, low=None, high=None, unit=unit, source="none"))
+            making.missing.append(what)
+
+
+# ---- which options there are ----
+
+
+def _close(request: OwnFilters, as_of: date, making: _Making) -> None:
+    """Options that the person's conditions rule out."""
+    rented = [option for option in OPTIONS if option not in (*SITES, "mix")]
+    if request.data_must_stay == "on-premises":
+        making.close([*rented, "colocation", "mix"], Message("the data must stay on the premises"))
+    if request.no_capex:
+        making.close(SITES, Message("there is no money for purchases (--no-capex)"))
+    if request.market:
+        left_out = [option for option, name in MARKETS.items() if name not in request.market]
+        making.close(left_out, Message("--market leaves it out"))
+    if request.by is not None:
+        _close_late(request.by, as_of, making)
+    if all(site in making.refused for site in SITES):
+        making.close(("mix",), Message("there is nothing to mix: no servers may be owned"))
+
+
+MARKETS = {
+    **dict.fromkeys(COMMITTED, "reserved"),
+    "spot": "spot",
+    "dedicated": "dedicated",
+    **dict.fromkeys(SITES, "owned"),
+}
+"""Option -> the market that `--market` knows it by; on demand is what all others are compared with."""
+
+
+def _close_late(by: date, as_of: date, making: _Making) -> None:
+    """A server that comes after the day on which the first job must run."""
+    weeks, lead = max((by - as_of).days / 7, 0.0), making.figures["lead_weeks"]
+    low, high = float(lead.low or lead.value), float(lead.high or lead.value)
+    values = {"low": low, "high": high, "weeks": weeks}
+    if weeks < low:
+        text = "a server takes {low:.0f} to {high:.0f} weeks from order to first job, and there are {weeks:.0f}"
+        making.close(SITES, Message(text, **values))
+    elif weeks < high:
+        text = "a server may come late: it takes {low:.0f} to {high:.0f} weeks, and there are {weeks:.0f}"
+        making.notes.append(Message(text, **values))
+
+
+def _case(
+    request: OwnFilters, quotes: Sequence[Quote], chosen: Bought | Message, wanted: Wanted, making: _Making
+) -> Case:
+    best, most = market.cheapest(quotes), dict[str, int | None]()
+    if request.room_power_kw is not None and "max_kw" in making.figures:
+        most["office"] = int(request.room_power_kw // making.figures["max_kw"].value)
+        if most["office"] == 0:
+            values = {"room": request.room_power_kw, "server": making.figures["max_kw"].value}
+            text = Message("the room feeds {room:.3g} kW, and one server takes {server:.3g} kW", **values)
+            making.close(("office",), text)
+    return Case(
+        figures=figures(making.figures.values()),
+        months=request.horizon_months,
+        accelerators=1 if isinstance(chosen, Message) else chosen.accelerators,
+        block=best["dedicated"].block if "dedicated" in best else 1,
+        jumps=_jumps(),
+        open=frozenset(option for option in OPTIONS if option not in making.refused),
+        shape=wanted.shape,
+        refused=making.refused,
+        most=most,
+        weeks=wanted.weeks,
+        at_home=request.data_must_stay == "on-premises",
+    )
+
+
+def _staged(request: OwnFilters, wanted: Wanted, case: Case) -> Staged:
+    if request.stage is not None:
+        return Staged(stage=request.stage, rule=Message("as stated"))  # type: ignore[arg-type]  # one of CHOICES
+    level = wanted.level
+    sd = 0.0 if not level.low or not level.high else float(np.log(level.high / level.low) / (2 * Z80))
+    growth = wanted.growth.value if wanted.growth else 0.0
+    shape = case.shape or assumed(case.figures["demand_variation"].value)
+    return staged(level.value / 730, sd, growth, shape)
+
+
+def _break_evens(case: Case, quotes: Sequence[Quote], site: str) -> tuple[BreakEven, ...]:
+    """Against the cheapest price of each provider and way, at the middle figures."""
+    middle = case.figures.middle()
+    one = asset(case, middle, site)
+    yearly = float(np.squeeze(yearly_usd(one, middle["discount_fraction"]))) / float(np.squeeze(one.useful_gpus))
+    running = float(np.squeeze(one.running_usd_per_gpu_hour))
+    return market.break_evens(market.by_provider(quotes), yearly, running)

@@ -1,0 +1,108 @@
+"""The verb about owning: what is wanted, what it costs to rent and to own, and how much of it to own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gpuwise.api.assembly import Assembled, assemble
+from gpuwise.api.wanted import accelerator_of, wanted
+from gpuwise.api.world import currency, rate_notes, shown_in
+from gpuwise.errors import Message
+from gpuwise.model import Fx
+from gpuwise.own.decide import Decision, decide
+from gpuwise.own.demand import Staged
+from gpuwise.own.fleets import Fleet, Year, fleets, years
+from gpuwise.own.gravity import DataMove
+from gpuwise.own.market import BreakEven
+from gpuwise.own.sensitivity import Weights, weights
+from gpuwise.request import OwnFilters, OwnRequest, parse
+
+R = TypeVar("R", bound=OwnFilters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Owned:
+    """The answer to `own`. assembled: what it was asked of; decision: all options over chance; weights: what decides.
+
+    advice: own, rent, cloud (what is wanted is not known well enough to own for it), or open. break_evens: against each
+    provider's price; fleets: numbers of servers side by side; years: how many for the demand of each year.
+    """
+
+    request: OwnRequest
+    as_of: date
+    fx: Fx | None
+    assembled: Assembled
+    staged: Staged
+    decision: Decision
+    weights: Weights | None
+    break_evens: tuple[BreakEven, ...]
+    fleets: tuple[Fleet, ...]
+    years: tuple[Year, ...]
+    move: DataMove | None
+    warnings: tuple[Message, ...] = ()
+
+    @property
+    def advice(self) -> str:
+        if self.staged.stage == "exploring" and self.decision.rented is not None:
+            return "cloud"
+        return self.decision.verdict
+
+
+def own(request: OwnRequest, *, today: date) -> Owned:
+    """Own or rent, and how much? InvalidInput for what must be said first, MissingEvidence without any price."""
+    asked = with_scenario(request)
+    as_of = asked.as_of or today
+    device = accelerator_of(asked)
+    found = assemble(asked, device, wanted(asked, device), as_of)
+    case = found.case
+    decision = decide(case, seed=asked.seed)
+    fx = shown_in(asked, as_of)
+    return Owned(
+        request=request,
+        as_of=as_of,
+        fx=fx,
+        assembled=found,
+        staged=found.staged,
+        decision=decision,
+        weights=weights(case, decision, seed=asked.seed),
+        break_evens=found.break_evens,
+        fleets=fleets(case, found.site) if found.site else (),
+        years=years(case, found.site) if found.site else (),
+        move=None,
+        warnings=(*found.notes, *rate_notes(fx, as_of)),
+    )
+
+
+def with_scenario(request: R) -> R:
+    """The request with what its scenario file says where the person left it as it is. DataError for a bad file."""
+    path = getattr(request, "scenario", None)
+    if path is None:
+        return request
+    from gpuwise.sources.document import read_toml
+
+    file = read_toml(Path(path))
+    said = {key.replace("_", "-"): value for key, value in file.data.items()}
+    if "scenario" in said:
+        raise file.error(("scenario",), Message("names another scenario"), Message("Leave it out."))
+    said["set"] = _figures(said.get("set", []))
+    if not said["set"]:
+        del said["set"]
+    places = {key.replace("_", "-"): f"{key} in {file.name}, line {file.line((key,)) or 1}" for key in file.data}
+    written = parse(type(request), said, usd_per=_usd_per, spelled=places)
+    usual = {item.name: item.default for item in fields(request)}
+    kept = {name: getattr(request, name) for name in usual if getattr(request, name) != usual[name]}
+    return replace(written, **kept)
+
+
+def _figures(given: Any) -> Any:
+    """A table `[set]` of names and values reads as the option --set would: NAME=VALUE."""
+    return [f"{name}={value}" for name, value in given.items()] if isinstance(given, Mapping) else given
+
+
+def _usd_per(code: str) -> float:
+    rate = currency(code)
+    return 1.0 if rate is None else rate.usd_per_unit

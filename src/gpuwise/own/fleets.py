@@ -1,0 +1,103 @@
+"""How many to own, side by side: numbers of servers over the horizon, and the best one for the demand of each year."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpuwise.model import Assumption
+from gpuwise.own.case import Case, Count, servers, stack, world
+from gpuwise.own.choose import discount
+from gpuwise.own.figures import Figures
+from gpuwise.own.plan import flows
+from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd
+
+SHOWN = 8
+"""Numbers of servers that are compared, 0 among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """So many servers in the middle case. present_usd: value today of all that is paid, the rest rented by the hour.
+
+    owned_fraction: of the work done on them; busy_fraction: of their time in which they work, None for none.
+    last_fraction: the same of the last server: of it, how much does it work? best: the least present_usd of these.
+    """
+
+    servers: int
+    gpus: int
+    present_usd: Usd
+    owned_fraction: Fraction
+    busy_fraction: Fraction | None
+    last_fraction: Fraction | None
+    best: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Year:
+    """The best number of servers for the demand of one year, if that went on. gpus_wanted: on average."""
+
+    year: int
+    gpus_wanted: float
+    servers: int
+    gpus: int
+
+
+def fleets(case: Case, site: str) -> tuple[Fleet, ...]:
+    """Numbers of servers from none to twice the best one."""
+    middle = case.figures.middle()
+    lived = world(case, middle)
+    best = servers(case, middle, lived, site)
+    upto = max(2 * best, 2)
+    most = case.most.get(site)
+    numbers = sorted({int(n) for n in np.rint(np.linspace(0, upto, SHOWN))} | {best, max(best - 1, 0), best + 1})
+    found = [_fleet(case, site, number) for number in numbers if most is None or number <= most]
+    least = min(fleet.present_usd for fleet in found)
+    return tuple(replace(fleet, best=fleet.present_usd == least) for fleet in found)
+
+
+def _fleet(case: Case, site: str, number: int) -> Fleet:
+    middle = case.figures.middle()
+    lived = world(case, middle)
+    layers, rest = stack(case, Count(servers={site: number}), middle)
+    paid = flows(layers, rest, lived)
+    present = float((paid.total_usd * discount(case.months, middle["discount_fraction"])).sum())
+    if not number:
+        return Fleet(servers=0, gpus=0, present_usd=present, owned_fraction=0.0, busy_fraction=None, last_fraction=None)
+    work, room = paid.served_gpu_h[0].sum(), layers[0].gpus(case.months).sum() * HOURS_PER_MONTH
+    before = flows(stack(case, Count(servers={site: number - 1}), middle)[0], rest, lived)
+    less = before.served_gpu_h[0].sum() if number > 1 else 0.0
+    return Fleet(
+        servers=number,
+        gpus=number * case.accelerators,
+        present_usd=present,
+        owned_fraction=float(work / lived.demand_gpu_h.sum()),
+        busy_fraction=float(work / room),
+        last_fraction=float((work - less) / (room / number)),
+    )
+
+
+def years(case: Case, site: str) -> tuple[Year, ...]:
+    """Year 0 is now: the demand of each year as if it stayed so."""
+    middle = case.figures.middle()
+    level, growth = (float(middle[name][0, 0]) for name in ("demand_gpu_h_per_month", "demand_growth_per_year"))
+    found = []
+    for year in range(case.months // 12 + 1):
+        wanted = level * (1 + growth) ** year
+        still = _with(case, {"demand_gpu_h_per_month": wanted, "demand_growth_per_year": 0.0})
+        figures = still.figures.middle()
+        number = servers(still, figures, world(still, figures), site)
+        found.append(
+            Year(year=year, gpus_wanted=wanted / HOURS_PER_MONTH, servers=number, gpus=number * case.accelerators)
+        )
+    return tuple(found)
+
+
+def _with(case: Case, values: dict[str, float]) -> Case:
+    """The case with other values of some figures."""
+    changed: Sequence[Assumption] = [
+        replace(case.figures[name], value=value, low=None, high=None) for name, value in values.items()
+    ]
+    return replace(case, figures=Figures(by_name={**case.figures.by_name, **{one.name: one for one in changed}}))

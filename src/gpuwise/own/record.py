@@ -1,0 +1,117 @@
+"""A record of GPUs in use → level, growth, and how weeks scatter: what the future is drawn from.
+
+Whole weeks, counted back from the end; their means wₖ > 0 are fitted by ln w = a + b·k (ordinary least squares). The
+level now is the fit at the end of the record, growth is e^(52.18 b) − 1 with the standard error of b, and the ratios of
+weeks to the fit are what months are drawn from, in blocks (real demand of one hour resembles the hour before (0.96) far
+more than that of a week before (0.18)). Fewer than LEAST_WEEKS weeks say nothing about growth.
+
+Source: H. R. Künsch, Annals of Statistics 17 (1989) 1217 (blocks); least squares, G. A. F. Seber, A. J. Lee, Linear
+Regression Analysis (2003) §6.1. Test value: weekly means 10·e^(0.01 k): growth e^(0.5218) − 1 = 68.5 % a year.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwise.estimate import Z80
+from gpuwise.own.demand import WEEKS_PER_MONTH, Shape, of_record
+from gpuwise.units import HOURS_PER_MONTH, Hours
+
+Floats = NDArray[np.float64]
+HOURS_PER_WEEK = 168.0
+WEEKS_PER_YEAR = 365.25 / 7
+LEAST_WEEKS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fitted:
+    """What a record says. gpu_h_per_month: level at its end, with its 80 % interval. growth_fraction_per_year: with
+    low and high, None where the record is too short. shape: within a month, at the resolution of the record. weeks:
+    ratios to the fit. hours: length of the record."""
+
+    gpu_h_per_month: float
+    low_gpu_h_per_month: float
+    high_gpu_h_per_month: float
+    growth_fraction_per_year: float | None
+    low_growth_fraction: float | None
+    high_growth_fraction: float | None
+    shape: Shape
+    weeks: tuple[float, ...]
+    hours: float
+
+
+def fit(gpus: Floats, step_h: Hours = 1.0) -> Fitted:
+    """The record of GPUs at equal steps, the last one last. InvalidInput for one without any GPU in use."""
+    shape = _within(np.asarray(gpus, np.float64), step_h)
+    weekly = _weekly(np.asarray(gpus, np.float64), step_h)
+    used = np.flatnonzero(weekly > 0)
+    hours = len(gpus) * step_h
+    if len(used) < LEAST_WEEKS:
+        return _short(np.asarray(gpus, np.float64), weekly[used], shape, hours)
+    slope, slope_sd, fitted, scatter = _line(used.astype(float), np.log(weekly[used]))
+    level = float(np.exp(fitted[-1]) * HOURS_PER_MONTH)
+    level *= len(used) / len(weekly)  # weeks without use are demand too
+    level_sd = scatter / np.sqrt(len(used)) * 2  # at the end of a fitted line: twice that of its middle
+    low, high = (np.expm1(WEEKS_PER_YEAR * (slope + sign * Z80 * slope_sd)) for sign in (-1, 1))
+    return Fitted(
+        gpu_h_per_month=level,
+        low_gpu_h_per_month=level * float(np.exp(-Z80 * level_sd)),
+        high_gpu_h_per_month=level * float(np.exp(Z80 * level_sd)),
+        growth_fraction_per_year=float(np.expm1(WEEKS_PER_YEAR * slope)),
+        low_growth_fraction=float(low),
+        high_growth_fraction=float(high),
+        shape=shape,
+        weeks=tuple(float(ratio) for ratio in np.exp(np.log(weekly[used]) - fitted)),
+        hours=hours,
+    )
+
+
+def _within(gpus: Floats, step_h: Hours) -> Shape:
+    """How demand varies within a month: each four weeks over their own mean, so that neither trend nor months count."""
+    steps = round(WEEKS_PER_MONTH * HOURS_PER_WEEK / step_h)
+    number = len(gpus) // steps
+    if number == 0:
+        return of_record(gpus)
+    months = gpus[len(gpus) - number * steps :].reshape(number, steps)
+    used = months[months.any(axis=1)]
+    return of_record(used / used.mean(axis=1, keepdims=True)) if len(used) else of_record(gpus)
+
+
+def _weekly(gpus: Floats, step_h: Hours) -> Floats:
+    """Means of whole weeks, counted back from the end."""
+    steps = round(HOURS_PER_WEEK / step_h)
+    number = len(gpus) // steps
+    return gpus[len(gpus) - number * steps :].reshape(number, steps).mean(axis=1) if number else np.zeros(0)
+
+
+def _line(x: Floats, y: Floats) -> tuple[float, float, Floats, float]:
+    """Slope, its standard error, the fit at each x, and the scatter around it."""
+    across = x - x.mean()
+    slope = float((across * (y - y.mean())).sum() / (across**2).sum())
+    fitted = y.mean() + slope * across
+    scatter = float(np.sqrt(((y - fitted) ** 2).sum() / (len(x) - 2)))
+    return slope, scatter / float(np.sqrt((across**2).sum())), fitted, scatter
+
+
+def _short(gpus: Floats, weekly: Floats, shape: Shape, hours: float) -> Fitted:
+    """Too few weeks for a trend: the mean of all, and what its weeks leave open."""
+    level = float(gpus.mean() * HOURS_PER_MONTH)
+    spread = float(weekly.std() / weekly.mean() / np.sqrt(len(weekly))) if len(weekly) > 1 else LEVEL_LOG_SD
+    return Fitted(
+        gpu_h_per_month=level,
+        low_gpu_h_per_month=level * float(np.exp(-Z80 * spread)),
+        high_gpu_h_per_month=level * float(np.exp(Z80 * spread)),
+        growth_fraction_per_year=None,
+        low_growth_fraction=None,
+        high_growth_fraction=None,
+        shape=shape,
+        weeks=tuple(float(week / weekly.mean()) for week in weekly) if len(weekly) > 1 else (),
+        hours=hours,
+    )
+
+
+LEVEL_LOG_SD = 0.5
+"""How far one week may lie from the others: the scatter of recorded weeks of one team."""

@@ -1,0 +1,133 @@
+"""How people write an amount of work, a growth, a span of months and a power. See `gpuwise.units` for the rest."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from gpuwise import units
+from gpuwise.errors import InvalidInput, Message
+from gpuwise.request.owning import Promised, Said
+from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR
+
+_NUMBER = r"[0-9.,](?:[0-9.,'’\s]*[0-9])?"
+
+
+_DEMAND = (
+    rf"\s*({_NUMBER})\s*(?:gpu|accelerator)(s?)(?:[-\s]*(h|hr|hrs|hour|hours))?\s*(?:(?:/|per|an?)\s*([a-z]+))?\s*"
+)
+_TIMES_A_YEAR = {
+    **dict.fromkeys(("h", "hour"), HOURS_PER_YEAR),
+    **dict.fromkeys(("d", "day"), 365.0),
+    **dict.fromkeys(("w", "week"), 365.0 / 7),
+    **dict.fromkeys(("mo", "month"), 12.0),
+    **dict.fromkeys(("q", "quarter"), 4.0),
+    **dict.fromkeys(("y", "yr", "year", "a"), 1.0),
+}
+
+
+def parse_demand(text: str) -> float:
+    """GPU-hours of an average month of "1200 GPU-h/month", "300 GPU-hours a week" or "8 GPUs" (at all times).
+
+    A number without both units is refused: 1,200 may be GPU-hours of a month, of a year, or GPUs.
+    """
+    match = re.fullmatch(_DEMAND, text, re.IGNORECASE)
+    hours, per = (match[3], match[4]) if match else (None, None)
+    times = _TIMES_A_YEAR.get((per or "").lower()) if per else None
+    if match is None or (hours is None) != (per is None) or (per is not None and times is None):
+        raise InvalidInput(
+            Message('"{text}" does not say how much work is wanted: GPU-hours a time, or a number of GPUs.',
+                    text=text.strip()),
+            Message('Write for example "1200 GPU-h/month", "300 GPU-h/week", or "8 GPUs" for all of the time.'),
+        )  # fmt: skip
+    amount = units.parse_positive(match[1])
+    return amount * HOURS_PER_MONTH if times is None else amount * times / 12
+
+
+_GROWTH = rf"\s*([-+−]?)\s*({_NUMBER}\s*%)\s*(?:/|per|an?)\s*([a-z]+)\s*"
+
+
+def parse_growth(text: str) -> float:
+    """Fraction a year, compounded, of "20%/y", "-5 % a year" or "3%/month" (3 % a month are 42.6 % a year)."""
+    match = re.fullmatch(_GROWTH, text, re.IGNORECASE)
+    times = _TIMES_A_YEAR.get(match[3].lower()) if match else None
+    if match is None or times is None:
+        raise InvalidInput(
+            Message('"{text}" is no growth: a share with its time.', text=text.strip()),
+            Message('Write for example "20%/y", "3%/month" or "-5%/y".'),
+        )
+    rate = units.parse_number(match[2]) * (-1 if match[1] in ("-", "−") else 1)
+    yearly = (1 + rate) ** times - 1 if rate > -1 else -1.0
+    if -1 < yearly <= LARGEST_GROWTH:
+        return yearly
+    raise InvalidInput(
+        Message('"{text}" is {factor:.3g} times as much after a year.', text=text.strip(), factor=1 + yearly),
+        Message("Check share and time: nothing shrinks by 100 %, and growth above a hundredfold a year is refused."),
+    )
+
+
+LARGEST_GROWTH = 99.0
+
+
+def parse_months(text: str) -> int:
+    """Whole months of "5y", "18 months" or "2 years"."""
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*(mo|months?|y|yr|years?)\s*", text, re.IGNORECASE)
+    if match is None:
+        raise InvalidInput(
+            Message('"{text}" is no span of months or years.', text=text.strip()),
+            Message('Write for example "5y" or "36 months".'),
+        )
+    months = units.parse_positive(match[1]) * (12 if match[2][0].lower() == "y" else 1)
+    if not 6 <= round(months) <= MOST_MONTHS or not math.isclose(months, round(months)):
+        raise InvalidInput(
+            Message('"{text}" is not a span of 6 whole months to {years} years.', text=text.strip(),
+                    years=MOST_MONTHS // 12),
+            Message('Write for example "5y".'),
+        )  # fmt: skip
+    return round(months)
+
+
+MOST_MONTHS = 180
+
+
+def parse_power(text: str) -> float:
+    """kW of "10.2 kW" or "850W"."""
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*(k?)w\s*", text, re.IGNORECASE)
+    if match is None:
+        raise InvalidInput(
+            Message('"{text}" is no power: a number with W or kW.', text=text.strip()),
+            Message('Write for example "10.2 kW".'),
+        )
+    return units.parse_positive(match[1]) / (1 if match[2] else 1000)
+
+
+_SAID = re.compile(r"([a-z][a-z0-9_]*)\s*=\s*(\S.*)")
+
+
+def parse_said(text: str) -> Said:
+    """life_years=4, life_years=3..4..6, or life_years=3..6 (its middle is the geometric mean)."""
+    found = _SAID.fullmatch(text)
+    hint = Message("Write a name of assumptions.toml and a number or a range, such as life_years=3..6.")
+    if not found:
+        raise InvalidInput(Message('"{text}" does not say which figure, and what it is.', text=text), hint)
+    ends = [units.parse_number(part.strip()) for part in found[2].split("..")]
+    if len(ends) > 3 or ends != sorted(ends) or min(ends) < 0:
+        raise InvalidInput(Message('"{text}" is no range: it goes from low to high, from 0 up.', text=text), hint)
+    if len(ends) == 1:
+        return Said(found[1], ends[0], None, None)
+    middle = ends[1] if len(ends) == 3 else (ends[0] * ends[-1]) ** 0.5 if ends[0] else ends[-1] / 2
+    return Said(found[1], middle, ends[0], ends[-1])
+
+
+_PROMISE = re.compile(r"(\S+?)\s*=\s*(\S.*)")
+
+
+def parse_promise(text: str) -> Promised:
+    """2027-06-30=12000USD: a commitment that must be paid until that day, a month."""
+    found = _PROMISE.fullmatch(text)
+    if not found:
+        raise InvalidInput(
+            Message('"{text}" does not say until when, and what a month costs.', text=text),
+            Message("Write for example 2027-06-30=12000USD."),
+        )
+    return Promised(units.parse_date(found[1]), units.parse_money(found[2]))

@@ -1,0 +1,180 @@
+"""servers.csv, hosting.csv and carbon.csv, and the assumptions of owning that follow from the offers."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+from bundle_tables import Row, fact, number, read
+
+SERVER_COLUMNS = (
+    "id", "vendor", "model", "configuration", "accelerator", "accelerators", "rack_units", "max_power_w", "link",
+    "cpu", "price_native", "currency", "price_usd", "price_kind", "observed", "observed_precision", "complete",
+    "source", "note",
+)  # fmt: skip
+HOSTING_COLUMNS = (
+    "kind", "country", "region", "value", "unit", "customer", "observed", "observed_precision", "source", "note"
+)  # fmt: skip
+HOSTING_KEY = ("kind", "country", "region", "customer", "observed", "value")
+CARBON_COLUMNS = ("country", "name", "year", "g_co2e_per_kwh", "source")
+PRICE_KINDS = {"list/offer": "offer", "secondary": "street", "insured value": "insured value"}
+HOSTING_KINDS = ("electricity", "pue", "colocation")
+OFFER = ("provider", "instance", "region", "accelerator", "accelerators")
+DISCOUNTED = {"committed_1y": ("reserved", 1), "committed_3y": ("reserved", 3), "spot": ("spot", 0)}
+SAME_PRICE_DAYS = 7
+"""Two prices of one offer are compared where they were seen within so many days."""
+DAYS_PER_YEAR = 365.25
+MIN_DAYS = 30
+
+
+def servers(source: Path) -> list[Row]:
+    """The machines that can be bought; several prices of one are several rows."""
+    rates = {r["from"]: float(r["rate"]) for r in read(source / "prices" / "fx.csv")} | {"USD": 1.0}
+    known = {r["model"]: r for r in fact("server_facts")}
+    found, seen = [], defaultdict[str, int](int)
+    for old in read(source / "prices" / "servers.csv"):
+        key = "/".join((old["vendor"], old["model"], old["config"])).lower().replace(" ", "-").replace(",", "")
+        seen[key] += 1
+        row = _server(old, rates, known.get(old["model"], {}))
+        row["id"] = key if seen[key] == 1 else f"{key}/{seen[key]}"
+        found.append(row)
+    return found
+
+
+def _server(old: Row, rates: Mapping[str, float], more: Mapping[str, str]) -> Row:
+    """One row; facts that a person read elsewhere stand beside it, each with its source."""
+    price, day = old["list_price"], old["price_as_of"]
+    sources = [*old["source_id"].split("+"), *([more["source"]] if more.get("source") else [])]
+    return {
+        "vendor": old["vendor"], "model": old["model"], "configuration": old["config"],
+        "accelerator": old["gpu_id"] or more.get("accelerator", ""), "accelerators": old["gpu_count"],
+        "rack_units": old["rack_units"] or more.get("rack_units", ""),
+        "max_power_w": old["max_power_w"] or more.get("max_power_w", ""),
+        "link": old["gpu_interconnect"].strip() or more.get("link", ""), "cpu": old["cpu"] or more.get("cpu", ""),
+        "price_native": number(price), "currency": old["currency"] or "USD",
+        "price_usd": number(float(price) * rates[old["currency"]], 8) if price else "",
+        "price_kind": PRICE_KINDS.get(old["price_kind"], "") if price else "",
+        "observed": day, "observed_precision": ("year" if day.endswith("-01-01") else "day") if day else "",
+        "complete": "no" if "no host" in old["model"] or "kit" in old["model"] or "UBB" in old["model"] else "yes",
+        "source": "|".join(dict.fromkeys(s for s in sources if s)) or "project",
+        "note": "; ".join(filter(None, (more.get("note", ""), old["notes"]))),
+    }  # fmt: skip
+
+
+def hosting(source: Path) -> tuple[list[Row], list[Row]]:
+    """Electricity, PUE and colocation; what one owner wrote of himself is no fact about a place."""
+    kept, left_out = [], []
+    for old in read(source / "prices" / "hosting_energy.csv"):
+        key = "/".join((old["kind"], old["country"], old["region"], old["customer"], old["as_of"], old["source_id"]))
+        if old["kind"] not in HOSTING_KINDS or old["customer"] == "project assumption":
+            left_out.append({
+                "table": "hosting", "row_key": f"{key}/{old['value']}", "rule": "one_owner",
+                "reason": "what one operator reckons for himself; in the example machines and the assumptions",
+            })  # fmt: skip
+            continue
+        day, precision = _dated(old["as_of"])
+        country = "" if old["country"] == "WORLD" else old["country"]
+        kept.append({
+            "kind": old["kind"], "country": country,
+            "region": old["region"] or ("World" if old["country"] == "WORLD" else ""), "value": number(old["value"]),
+            "unit": {"ratio": "1"}.get(old["unit"], old["unit"]), "customer": old["customer"], "observed": day,
+            "observed_precision": precision, "source": old["source_id"], "note": old["notes"],
+        })  # fmt: skip
+    return kept, left_out
+
+
+def _dated(text: str) -> tuple[str, str]:
+    """The last day of a year, half-year or quarter stands for it, and says so."""
+    if len(text) == 10:
+        return text, "day"
+    if len(text) == 4:
+        return f"{text}-12-31", "year"
+    year, _, part = text.partition("-")
+    ends = {"Q1": "03-31", "Q2": "06-30", "Q3": "09-30", "Q4": "12-31", "H1": "06-30", "H2": "12-31"}
+    return f"{year}-{ends.get(part, part + '-28')}", "quarter" if part.startswith("Q") else "half" if part[
+        0
+    ] == "H" else "month"
+
+
+def carbon(source: Path) -> list[Row]:
+    """g CO2e a kWh of a country, by its code of two letters."""
+    codes = {r["alpha3"]: r["alpha2"] for r in fact("country_codes")}
+    return [
+        {
+            "country": codes[r["iso3"]], "name": r["country"], "year": r["year"],
+            "g_co2e_per_kwh": number(r["g_co2e_per_kwh"]), "source": r["source_id"],
+        }
+        for r in read(source / "prices" / "grid_carbon.csv") if r["iso3"] in codes
+    ]  # fmt: skip
+
+
+# ---- assumptions that follow from the offers ----
+
+
+def assumptions(offers: Sequence[Row], built: str) -> list[Row]:
+    """Discounts of commitments and of spot, and how often and how far listed prices move."""
+    listed = [r for r in offers if r["price_state"] == "listed"]
+    return [*_discounts(listed, built), *_jumps(listed, built)]
+
+
+def _row(name: str, values: tuple[float, float, float], unit: str, built: str, note: str) -> Row:
+    value, low, high = (number(v, 4) for v in values)
+    return {"name": name, "value": value, "low": low, "high": high, "unit": unit, "source": "offers.csv",
+            "observed": built, "note": note}  # fmt: skip
+
+
+def _discounts(offers: Sequence[Row], built: str) -> Iterator[Row]:
+    """1 − price / price on demand of the same offer in the same week: median, 10th and 90th percentile."""
+    hourly = {
+        (*(r[c] for c in OFFER), _week(r)): float(r["price_usd_per_hour"]) for r in offers if r["market"] == "on-demand"
+    }
+    for name, (market, years) in DISCOUNTED.items():
+        pairs = []
+        for row in (r for r in offers if r["market"] == market and _years(r) == years):
+            base = hourly.get((*(row[c] for c in OFFER), _week(row)))
+            if base:
+                pairs.append(1 - float(row["price_usd_per_hour"]) / base)
+        deciles = statistics.quantiles(pairs, n=10, method="inclusive")
+        note = (
+            f"below the price on demand of the same machine, region and week: median, 10th and 90th percentile of "
+            f"{len(pairs)} pairs of {len(offers)} listed prices"
+        )
+        yield _row(f"{name}_discount_fraction", (statistics.median(pairs), deciles[0], deciles[-1]), "1", built, note)
+
+
+def _week(row: Row) -> int:
+    return date.fromisoformat(row["observed"]).toordinal() // SAME_PRICE_DAYS
+
+
+def _years(row: Row) -> int:
+    return round(float(row["term_h"]) / 8760) if row["term_h"] else 0
+
+
+def _jumps(offers: Sequence[Row], built: str) -> Iterator[Row]:
+    """Moves of the same on-demand offer between two days at least 30 days apart, over the years that they span."""
+    series: dict[tuple[str, ...], list[tuple[date, float]]] = defaultdict(list)
+    for row in (r for r in offers if r["market"] == "on-demand"):
+        key = (*(row[c] for c in (*OFFER, "vcpus")), row["id"].split("/")[2])
+        series[key].append((date.fromisoformat(row["observed"]), float(row["price_usd_per_hour"])))
+    years, moves = 0.0, list[float]()
+    for points in series.values():
+        for (day, price), (later, now) in pairwise(sorted(points)):
+            if (later - day).days >= MIN_DAYS:
+                years += (later - day).days / DAYS_PER_YEAR
+                moves += [math.log(now / price)] if now != price else []
+    rate, sd = len(moves) / years, math.sqrt(math.fsum(x * x for x in moves) / len(moves))
+    down = sum(x < 0 for x in moves) / len(moves)
+    counted = (
+        f"{len(moves)} moves in {years:.0f} offer-years of {len(series)} offers on demand; {down:.0%} of them down"
+    )
+    half = 1.2816 / math.sqrt(len(moves))
+    note = f"{counted}; a lower bound, as only the ends of each span were seen; 80 % interval of a Poisson count"
+    yield _row("price_jumps_per_year", (rate, rate * math.exp(-half), rate * math.exp(half)), "1/year", built, note)
+    half = 1.2816 / math.sqrt(2 * len(moves))
+    note = f"root mean square of ln(p1/p0) where it moved: {counted}; the range is the 80 % interval of that estimate"
+    yield _row("price_jump_log_sd", (sd, sd * math.exp(-half), sd * math.exp(half)), "1", built, note)
