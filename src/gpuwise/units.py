@@ -96,7 +96,8 @@ COUNTS = frozenset({
     "correct", "count", "depthwise_gmacs", "epochs", "failed_runs", "funnel", "gmacs", "host", "host_gpus",
     "image_size", "index", "input_size", "jobs", "launches", "learning_rate", "limit", "loss", "micro_batches", "nodes",
     "number", "operations", "p_cheapest", "patience", "per_node", "period", "prefetch", "processes", "pue", "rank",
-    "recompiles", "samples", "schema", "seed", "server_gpus", "sessions", "shown_every", "steps", "syncs", "threads", "tokens",
+    "recompiles", "samples", "schema", "seed", "server_gpus",
+    "sessions", "shown_every", "steps", "syncs", "threads", "tokens",
     "total_candidates", "total_offers", "validated", "validation_every", "validation_samples", "vcpus",
     "warm_up", "workers",
 })  # fmt: skip

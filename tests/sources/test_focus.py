@@ -322,6 +322,10 @@ def test_uc_101_first_of_the_month_slips_into_the_month_before(write):
     assert (june.rejected, month(june).effective) == (0, 3)
     assert {m.month for m in read_bill([unclear], Wish(days="month first")).months} == {"2026-01", "2026-06"}
 
+    late = write(*[{"BilledCost": "x"}] * 20, {"ChargePeriodStart": "01/06/2026"}, name="late.csv")
+    with pytest.raises(InvalidInput, match=r'row 22: "01/06/2026" may be'):
+        read_bill([late])
+
     wrong = write({"ChargePeriodStart": "2026-06-31"}, name="wrong.csv")
     with pytest.raises(DataError, match='row 2: ChargePeriodStart "2026-06-31" is no moment') as caught:
         read_bill([wrong])
@@ -427,6 +431,8 @@ def test_signs_of_patterns_and_quotes_in_a_name_or_a_column_are_signs(tmp_path, 
     ("row", "says"),
     [({"ChargePeriodEnd": "2026-06-10T30:00:00Z"}, 'ChargePeriodEnd "2026-06-10T30:00:00Z" is no moment'),
      ({"ChargePeriodEnd": "2026-06-09T00:00:00Z"}, 'ChargePeriodEnd "2026-06-09T00:00:00Z" lies before its start'),
+     ({"ChargePeriodStart": "0001-06-10"}, 'ChargePeriodStart "0001-06-10" is no moment of this century'),
+     ({"ChargePeriodEnd": "infinity"}, 'ChargePeriodEnd "infinity" is no moment'),
      ({"ChargePeriodStart": ""}, 'ChargePeriodStart "" is no moment'),
      ({"BilledCost": "1,5"}, 'BilledCost "1,5" is no number'), ({"EffectiveCost": "nan"}, 'EffectiveCost "nan"'),
      ({"BillingCurrency": "Dollars"}, 'BillingCurrency "Dollars"'),
@@ -451,7 +457,7 @@ def test_a_row_of_other_length_is_refused_and_those_after_it_keep_their_numbers(
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     bill = read_bill([path], Wish(instances=known))
     assert (bill.rows, bill.rejected, bill.gpu_h) == (5, 2, 3)
-    assert "row 3: Expected Number of Columns" in str(bill.rejects[0])
+    assert "row 3: Expected Number of Columns: 13 Found: 3" in str(bill.rejects[0])
     assert 'row 5: BilledCost "x"' in str(bill.rejects[1])
 
 
@@ -465,6 +471,39 @@ def test_only_the_first_refused_rows_are_shown_and_all_are_counted(write):
     assert (bill.rejected, len(bill.rejects), bill.rows) == (25, 10, 26)
     assert "row 3:" in str(bill.rejects[0])
     assert "row 12:" in str(bill.rejects[9])
+
+
+def test_a_packed_file_that_is_cut_off_is_refused_even_between_two_rows(write):
+    path = write(*[{}] * 500)
+    path.write_bytes(gzip.compress(path.read_bytes(), mtime=0)[:-8])
+    with pytest.raises(DataError, match="cannot be unpacked to its end"):
+        read_bill([path])
+
+
+def test_parts_of_a_packed_file_are_one_file(write, known):
+    path = write({}, {}, {})
+    head, *rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(gzip.compress(head + rows[0]) + gzip.compress(rows[1] + rows[2]))
+    assert read_bill([path], Wish(instances=known)).gpu_h == 3
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_any_end_of_a_line_blank_lines_and_lines_within_a_cell_are_read(end, write, known):
+    text = write({"ServiceName": "a\nb"}, {}, {"BilledCost": "x"}).read_text(encoding="utf-8")
+    path = write({})
+    path.write_bytes(text.replace("a\nb", "a b" if end == "\r" else "a\nb").replace("\n", end).encode() + end.encode())
+    bill = read_bill([path], Wish(instances=known))
+    assert (bill.gpu_h, bill.rejected) == (2, 1)
+    assert "row 4" in str(bill.rejects[0])
+
+
+def test_bytes_that_are_no_utf_8_cost_their_row_alone(write, known):
+    path = write({"ServiceName": "Groesse"}, {}, {"BilledCost": "x"})
+    path.write_bytes(path.read_bytes().replace(b"oe", b"\xf6"))
+    bill = read_bill([path], Wish(instances=known))
+    assert (bill.gpu_h, bill.rejected) == (1, 2)
+    assert "row 2: Invalid unicode" in str(bill.rejects[0])
+    assert "row 4: BilledCost" in str(bill.rejects[1])
 
 
 @pytest.mark.parametrize("name", ["copy.csv", "bill.csv"])

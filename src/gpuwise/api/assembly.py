@@ -48,8 +48,8 @@ COMMITTED = ("committed-1y", "committed-3y")
 class Assembled:
     """case: what is decided. accelerator: that of the demand. wanted: how the demand was said. quotes: all prices that
     were found; cloud: the one that stands for the cloud, None where the person stated it. bought: what would be bought,
-    or why it has no price. site: where own servers would stand, None where nothing may be owned. break_evens: against
-    the cheapest price of each provider. leads: weeks from order to first job. missing: what is not contained."""
+    or why it has no price. leads: weeks from order to first job. country: where own servers would stand. missing: what
+    is not contained."""
 
     case: Case
     accelerator: Accelerator
@@ -57,10 +57,9 @@ class Assembled:
     quotes: tuple[Quote, ...]
     cloud: Quote | None
     bought: Bought | Message
-    site: str | None
     staged: Staged
-    break_evens: tuple[BreakEven, ...]
     leads: tuple[LeadTime, ...]
+    country: str | None
     missing: tuple[Message, ...]
     notes: tuple[Message, ...]
 
@@ -100,8 +99,6 @@ def assemble(request: OwnFilters, device: Accelerator, wanted: Wanted, as_of: da
     _say_left_out(making)
     _close(request, as_of, making)
     case = _case(request, quotes, chosen, wanted, making)
-    where = [site for site in SITES if site in case.open]
-    site = where[-1] if where else None
     return Assembled(
         case=case,
         accelerator=device,
@@ -109,10 +106,9 @@ def assemble(request: OwnFilters, device: Accelerator, wanted: Wanted, as_of: da
         quotes=tuple(quotes),
         cloud=None if _states_cloud(request) else market.cheapest(quotes).get("on-demand"),
         bought=chosen,
-        site=site,
         staged=_staged(request, wanted, case),
-        break_evens=_break_evens(case, quotes, site) if site else (),
         leads=lead_times(),
+        country=request.country or (request.data_must_stay if request.data_must_stay != "on-premises" else None),
         missing=tuple(making.missing),
         notes=tuple(making.notes),
     )
@@ -156,7 +152,7 @@ def _put_rent(request: OwnFilters, quotes: Sequence[Quote], making: _Making) -> 
         )
     cloud = making.figures["cloud_usd_per_gpu_hour"].value
     for way in (*COMMITTED, "spot"):
-        _put_discount(way, best.get(way), cloud, making)
+        _put_discount(request, way, best.get(way), cloud, making)
     if "dedicated" in best:
         making.put(_quoted("dedicated_usd_per_gpu_hour", best["dedicated"]))
     else:
@@ -171,8 +167,8 @@ def _quoted(name: str, quote: Quote) -> Assumption:
     )  # fmt: skip
 
 
-def _put_discount(way: str, quote: Quote | None, cloud: float, making: _Making) -> None:
-    """As a listed price says it; for commitments else as they are on average, which an offer of yours replaces."""
+def _put_discount(request: OwnFilters, way: str, quote: Quote | None, cloud: float, making: _Making) -> None:
+    """As a listed price says it. Without one the option is closed, unless the person says the discount."""
     name = f"{way.replace('-', '_')}_discount_fraction"
     if quote is not None and cloud > 0:
         offer = quote.offer
@@ -189,15 +185,22 @@ def _put_discount(way: str, quote: Quote | None, cloud: float, making: _Making) 
             )
         )
         return
-    if way == "spot":
-        making.close((way,), Message("no current spot price is known for this GPU"))
-        return
-    making.put(package.assumptions()[name])
-    making.notes.append(
-        Message(
-            "no listed price of {way} is known for this GPU: a usual discount is assumed", way=way.replace("-", " for ")
-        )
-    )
+    usual = package.assumptions()[name]
+    text = "no current price of {way} is known for it (usual: {low:.0%} to {high:.0%} off; say --set {name}=…)"
+    if not _said(request, name):
+        making.close((way,), Message(text, way=WAY_NAMES[way], low=usual.low, high=usual.high, name=name))
+    making.put(usual)
+
+
+WAY_NAMES = {
+    "committed-1y": Message("a commitment for a year"),
+    "committed-3y": Message("a commitment for three years"),
+    "spot": Message("spot"),
+}
+
+
+def _said(request: OwnFilters, name: str) -> bool:
+    return any(said.name == name for said in request.set)
 
 
 # ---- the other figures ----
@@ -355,10 +358,10 @@ def _staged(request: OwnFilters, wanted: Wanted, case: Case) -> Staged:
     return staged(level.value / 730, sd, growth, shape)
 
 
-def _break_evens(case: Case, quotes: Sequence[Quote], site: str) -> tuple[BreakEven, ...]:
+def break_evens(found: Assembled, site: str) -> tuple[BreakEven, ...]:
     """Against the cheapest price of each provider and way, at the middle figures."""
-    middle = case.figures.middle()
-    one = asset(case, middle, site)
+    middle = found.case.figures.middle()
+    one = asset(found.case, middle, site)
     yearly = float(np.squeeze(yearly_usd(one, middle["discount_fraction"]))) / float(np.squeeze(one.useful_gpus))
     running = float(np.squeeze(one.running_usd_per_gpu_hour))
-    return market.break_evens(market.by_provider(quotes), yearly, running)
+    return market.break_evens(market.by_provider(found.quotes), yearly, running)

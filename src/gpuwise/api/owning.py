@@ -8,11 +8,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gpuwise.api.assembly import Assembled, assemble
+from gpuwise.api.assembly import Assembled, assemble, break_evens
+from gpuwise.api.carbon import Energy, energies
 from gpuwise.api.wanted import accelerator_of, wanted
 from gpuwise.api.world import currency, rate_notes, shown_in
 from gpuwise.errors import Message
 from gpuwise.model import Fx
+from gpuwise.own.case import SITES, Case
 from gpuwise.own.decide import Decision, decide
 from gpuwise.own.demand import Staged
 from gpuwise.own.fleets import Fleet, Year, fleets, years
@@ -28,8 +30,9 @@ R = TypeVar("R", bound=OwnFilters)
 class Owned:
     """The answer to `own`. assembled: what it was asked of; decision: all options over chance; weights: what decides.
 
-    advice: own, rent, cloud (what is wanted is not known well enough to own for it), or open. break_evens: against each
-    provider's price; fleets: numbers of servers side by side; years: how many for the demand of each year.
+    advice: own, rent, cloud (what is wanted is not known well enough to own for it), or open. site: where own servers
+    would stand, None where none may. break_evens: there, against each provider's price; fleets: numbers of servers side
+    by side; years: how many for the demand of each year. move: of the data; energy: with carbon, owned and rented.
     """
 
     request: OwnRequest
@@ -39,10 +42,12 @@ class Owned:
     staged: Staged
     decision: Decision
     weights: Weights | None
+    site: str | None
     break_evens: tuple[BreakEven, ...]
     fleets: tuple[Fleet, ...]
     years: tuple[Year, ...]
     move: DataMove | None
+    energy: tuple[Energy, ...] = ()
     warnings: tuple[Message, ...] = ()
 
     @property
@@ -60,6 +65,7 @@ def own(request: OwnRequest, *, today: date) -> Owned:
     found = assemble(asked, device, wanted(asked, device), as_of)
     case = found.case
     decision = decide(case, seed=asked.seed)
+    site = _site(case, decision)
     fx = shown_in(asked, as_of)
     return Owned(
         request=request,
@@ -69,12 +75,21 @@ def own(request: OwnRequest, *, today: date) -> Owned:
         staged=found.staged,
         decision=decision,
         weights=weights(case, decision, seed=asked.seed),
-        break_evens=found.break_evens,
-        fleets=fleets(case, found.site) if found.site else (),
-        years=years(case, found.site) if found.site else (),
+        break_evens=break_evens(found, site) if site else (),
+        site=site,
+        fleets=fleets(case, site) if site else (),
+        years=years(case, site) if site else (),
         move=None,
+        energy=energies(found, decision),
         warnings=(*found.notes, *rate_notes(fx, as_of)),
     )
+
+
+def _site(case: Case, decision: Decision) -> str | None:
+    """Where the servers of the cheapest option that owns some would stand, else the first site that there is."""
+    owned = decision.outcomes.get(decision.owned or "")
+    places = [*(owned.count.servers if owned else ()), *(site for site in SITES if site in case.open)]
+    return places[0] if places else None
 
 
 def with_scenario(request: R) -> R:

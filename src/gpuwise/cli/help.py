@@ -31,9 +31,7 @@ QUESTIONS = {
     "bill": N_(
         "What did it cost? From records of what happened: states of machines, pods on a machine, or a cost export."
     ),
-    "own": N_(
-        "Own or rent? All cloud, commitments, spot, machines by the month and own servers, and how much to own."
-    ),
+    "own": N_("Own or rent? All cloud, commitments, spot, machines by the month and own servers, and how much to own."),
     "exit": N_(
         "When to leave the cloud? From months of bills: dates, the premium paid so far, how many to own, the checklist."
     ),

@@ -17,15 +17,17 @@ from gpuwise.request import (
     CheckRequest,
     DataRequest,
     DescribeRequest,
+    ExitRequest,
     ExplainRequest,
     MeasureRequest,
+    OwnRequest,
     RankRequest,
     RunsRequest,
 )
 
 __all__ = [
-    "Answer", "accuracy", "bill", "ceilings", "check", "data", "data_version", "describe", "explain", "measure", "rank",
-    "runs", "usd_per",
+    "Answer", "accuracy", "bill", "ceilings", "check", "data", "data_version", "describe", "exit", "explain", "measure",
+    "own", "rank", "runs", "usd_per",
 ]  # fmt: skip
 Tell = Callable[[Message], None]
 
@@ -102,6 +104,20 @@ def bill(request: BillRequest, *, today: date) -> Answer:
     from gpuwise.faces import usage
 
     return usage.bill(request, today)
+
+
+def own(request: OwnRequest, *, today: date) -> Answer:
+    """Own or rent?"""
+    from gpuwise.faces import owning
+
+    return owning.own(request, today)
+
+
+def exit(request: ExitRequest, *, today: date) -> Answer:  # noqa: A001 - the verb's name
+    """When to leave the cloud?"""
+    from gpuwise.faces import leaving
+
+    return leaving.leave(request, today)
 
 
 def data_version() -> str:

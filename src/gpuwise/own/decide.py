@@ -142,7 +142,8 @@ def _paid(layers: list[Layer], paid: Flows, levelised: Floats) -> dict[str, obje
         there = sum(layers[place].gpus(work.shape[1]) for place in own) * HOURS_PER_MONTH
         room = np.broadcast_to(there, work.shape).sum(axis=1)
         figures["owned_fraction"] = float(work.sum() / paid.served_gpu_h.sum())
-        figures["busy_fraction"] = float((work.sum(axis=1) / room).mean())
+        used = room > 0  # on some paths the servers come after the horizon
+        figures["busy_fraction"] = float((work.sum(axis=1)[used] / room[used]).mean()) if used.any() else None
         figures["energy_kwh"] = spread(energy_kwh(layers, paid).sum(axis=1))
     return figures
 

@@ -1,8 +1,9 @@
 """Figures with a range, drawn: one way for the middle case, for chance, for the tornado and for Sobol's indices.
 
 A figure is a `model.Assumption`: value in the middle, low and high as its 80 % interval. A draw at the standard normal
-score z is value·(high/value)^(z/1.2816) above the middle and value·(value/low)^(z/1.2816) below it; where low is 0 the
-law is straight instead of logarithmic. No draw leaves the bounds that the figure's unit sets (a share lies in 0 … 1).
+score z is value·(high/value)^(z/1.2816) above the middle and value·(value/low)^(z/1.2816) below it. A share between 0
+and 1 follows the same law in its odds x/(1 − x), so that no draw reaches 0 or 1; where low is 0 or below the law is
+straight, and stops at 0.
 
 Source: two-piece normal, K. F. Wallis, Statistical Science 29 (2014) 106. Test value: 4 years (3 to 6): 3 at
 z = −1.2816, 4 at 0, 6 at 1.2816.
@@ -44,13 +45,14 @@ def at(figure: Assumption, z: Floats) -> Floats:
                     value=figure.value, low=figure.low, high=figure.high),
             Message("Give the middle value between low and high."),
         )  # fmt: skip
-    if figure.low > 0:
-        steps = np.where(z > 0, np.log(figure.high / figure.value), np.log(figure.value / figure.low))
-        found = figure.value * np.exp(z / Z80 * steps)
-    else:
+    share = figure.unit == "1" and figure.high < 1
+    if figure.low <= 0:
         found = figure.value + z / Z80 * np.where(z > 0, figure.high - figure.value, figure.value - figure.low)
-        found = np.maximum(found, min(figure.low, 0.0) if figure.low < 0 else 0.0)
-    return np.minimum(found, LARGEST_SHARE) if figure.unit == "1" and figure.high <= 1 else found
+        found = found if figure.low < 0 else np.maximum(found, 0.0)
+        return np.minimum(found, LARGEST_SHARE) if share else found
+    low, middle, high = (x / (1 - x) if share else x for x in (figure.low, figure.value, figure.high))
+    found = middle * np.exp(z / Z80 * np.where(z > 0, np.log(high / middle), np.log(middle / low)))
+    return found / (1 + found) if share else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

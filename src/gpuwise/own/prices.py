@@ -37,4 +37,3 @@ class Jumps:
             np.add.at(logs, (path, month), self.log_sd * rng.standard_normal(moves))
         np.cumsum(logs, axis=1, out=logs)
         return np.asarray(np.exp(logs + np.log1p(self.drift_fraction_per_year) * np.arange(months) / 12))
-

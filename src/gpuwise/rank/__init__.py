@@ -138,8 +138,8 @@ def listed(offers: Catalogue, request: OfferFilters, context: Context, *, histor
 
 
 def usable(offers: Catalogue, request: OfferFilters, context: Context) -> tuple[Sieve, Floats]:
-    """Which rows can be planned with: those that pass the filters and have a sound, current price; and every row's price
-    in USD an hour after the person's agreements and tax, shape (n,)."""
+    """Which rows can be planned with: those that pass the filters and have a sound, current price; and every row's
+    price in USD an hour after the person's agreements, shape (n,)."""
     hourly = context.discounts.price_usd_per_hour(offers, context.as_of)
     return sieve(offers, _offer_rules(offers, hourly, request, context)), hourly
 

@@ -9,8 +9,11 @@ Moments are UTC, as FOCUS has them, also those without a zone. Months are those 
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
+import json
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +30,7 @@ from gpuwise.own.booking import booked
 from gpuwise.own.usage import Bill, Fact, Reading, Spans
 from gpuwise.sources.costs import first_bytes, opened
 from gpuwise.sources.focus_rows import (
+    BROKEN,
     COLUMNS,
     ELSEWHERE,
     FACTS,
@@ -149,23 +153,23 @@ def _database(known: Instances) -> Iterator[DuckDBPyConnection]:
 
 
 def _fill(database: DuckDBPyConnection, table: Literal["machines", "units"], rows: Sequence[Sequence[Any]]) -> None:
-    if rows:
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        database.execute(f"INSERT INTO {table} SELECT unnest($1), unnest($2), unnest($3)", columns)
+    """In one parameter: DuckDB looks long at each of a list."""
+    each = """SELECT unnest(from_json($1, '[["VARCHAR"]]')) AS row"""
+    database.execute(f"INSERT INTO {table} SELECT row[1], row[2], row[3] FROM ({each})", [json.dumps(rows)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
     """A file as SQL sees it. numbered, plain: what selects its rows with and without their number; values: parameters.
 
-    header: rows before the first one.
+    header: rows before the first one. keeps_broken: records that do not fit are set aside in tables.
     """
 
     numbered: str
     plain: str
     values: Mapping[str, Any]
     header: int
-    broken: str = ""
+    keeps_broken: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -204,21 +208,19 @@ class _Reader:
         return None if found is None else found[0]
 
     def _broken(self, source: _Source) -> list[tuple[int, str]]:
-        """Records that do not fit the header: their number, and what DuckDB says of them."""
-        if not source.broken:
+        """Records that do not fit the header, of the last reading: their number, and what DuckDB says of them."""
+        if not source.keeps_broken:
             return []
-        query = f"SELECT line, error_message FROM {source.broken} ORDER BY line"
-        found = [(int(line), str(cause)) for line, cause in self.database.execute(query).fetchall()]
-        self.database.execute(f"DROP TABLE {source.broken}")
-        self.database.execute(f"DROP TABLE {source.broken}_scans")
-        return [*dict(reversed(found)).items()][::-1]
+        found = self.database.execute(BROKEN).fetchall()
+        self.database.execute("DROP TABLE broken; DROP TABLE broken_scans")
+        return [(int(line), str(cause).splitlines()[0]) for line, cause in found]
 
     def _refuse(self, name: str, source: _Source, unread: int, broken: Sequence[tuple[int, str]]) -> None:
         self.rejected += unread + len(broken)
-        rows = [(number, Message("{cause}", cause=cause.splitlines()[0])) for number, cause in broken[:SHOWN]]
+        rows = [(number, Message("{cause}", cause=cause)) for number, cause in broken[:SHOWN]]
         if unread:
-            for number, why, *texts in self._refused(source):
-                row = _number_in_file(int(number) + source.header, [at for at, _cause in broken])
+            unclear = bool(self._one("SELECT count(*) FROM facts WHERE why = 'ambiguous'"))
+            for row, why, texts in self._refused(source, "ambiguous" if unclear else None):
                 if why == "ambiguous":
                     raise _ask(name, row, texts)
                 rows.append((row, _reason(why, texts)))
@@ -226,13 +228,17 @@ class _Reader:
             self.first = self.first or (name, row)
             self.rejects.append(Message("{file}, row {row}: {reason}", file=name, row=row, reason=reason))
 
-    def _refused(self, source: _Source) -> list[tuple[Any, ...]]:
-        """In the order of the file, which the summing does without."""
+    def _refused(self, source: _Source, only: str | None) -> list[tuple[int, str, list[str | None]]]:
+        """Row, why, texts: read again in the order of the file, which the summing does without.
+
+        DuckDB does not number the records that do not fit, and finds fewer of them where it reads fewer columns.
+        """
         self.database.execute("SET threads = 1; SET preserve_insertion_order = true")
-        values = {**source.values, "days": self.days}
+        values = {**source.values, "days": self.days, "only": only}
         found = self.database.execute(refused(source.numbered), values).fetchall()
         self.database.execute(f"SET threads = {THREADS}; SET preserve_insertion_order = false")
-        return found
+        broken = [line for line, _cause in self._broken(source)]
+        return [(_in_file(number + source.header, broken), why, texts) for number, why, *texts in found]
 
     def finish(self, paths: Sequence[Path]) -> None:
         """DataError if no row is left; else what must be said of those that were refused, and of their moments."""
@@ -247,7 +253,7 @@ class _Reader:
                 self.rejects[0], Message("No row could be read: correct them."), file=self.first[0], row=self.first[1]
             )
         if self.rejected:
-            self.notes.append(Message("{count} rows were refused", count=self.rejected))
+            self.notes.append(Message("rows that were refused: {count}", count=self.rejected))
         self.notes += [
             Message("rows that were refused bill {amount:.2f} {currency}, which is in no sum", amount=amount,
                     currency=currency)
@@ -258,8 +264,8 @@ class _Reader:
             self.notes.append(Message(text, count=count))
 
 
-def _number_in_file(number: int, broken: Sequence[int]) -> int:
-    """Broken rows are not numbered by DuckDB: those before it are added."""
+def _in_file(number: int, broken: Sequence[int]) -> int:
+    """The number of a row with the broken ones before it."""
     for at in broken:
         if at <= number:
             number += 1
@@ -268,8 +274,8 @@ def _number_in_file(number: int, broken: Sequence[int]) -> int:
 
 _COLUMN = {"start": 0, "end": 1, "order": 1, "billed": 2, "effective": 3, "currency": 4, "category": 5}
 _REASONS = {
-    "start": Message('ChargePeriodStart "{text}" is no moment'),
-    "end": Message('ChargePeriodEnd "{text}" is no moment'),
+    "start": Message('ChargePeriodStart "{text}" is no moment of this century'),
+    "end": Message('ChargePeriodEnd "{text}" is no moment of this century'),
     "order": Message('ChargePeriodEnd "{text}" lies before its start'),
     "billed": Message('BilledCost "{text}" is no number'),
     "effective": Message('EffectiveCost "{text}" is no number'),
@@ -305,21 +311,23 @@ def _text(path: Path) -> _Source:
     header, separator, skipped = _header(path)
     titles = {title.strip().casefold(): f"c{at}" for at, title in reversed([*enumerate(header)])}
     head = first_bytes(path, 4)
+    if packed := head.startswith(b"\x1f\x8b"):
+        _refuse_cut_off(path)
     values = {
         "path": _no_pattern(path),
         "separator": separator,
         "columns": {f"c{at}": "VARCHAR" for at in range(len(header))},
         "skipped": skipped,
-        "packed": "gzip" if head.startswith(b"\x1f\x8b") else "none",
+        "packed": "gzip" if packed else "none",
         "encoding": "utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8",
     }
     columns = picked(_found(path.name, titles))
     return _Source(
         plain=f"SELECT {columns} FROM {_CSV}{_KEPT})",
-        numbered=f"SELECT row_number() OVER () AS number, {columns} FROM {_CSV})",
+        numbered=f"SELECT row_number() OVER () AS number, {columns} FROM {_CSV}{_KEPT})",
         values=values,
         header=1 + skipped,
-        broken="broken",
+        keeps_broken=True,
     )
 
 
@@ -341,6 +349,17 @@ def _header(path: Path) -> tuple[list[str], str, int]:
             Message("{file} is empty.", file=path.name), Message("Give an export with rows."), file=path.name
         )
     return header, separator, skipped
+
+
+def _refuse_cut_off(path: Path) -> None:
+    """DuckDB takes the rows that are there; a bill without its last rows is wrong, and nothing would show it."""
+    try:
+        with gzip.open(path) as file:
+            while file.read(1 << 20):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        what = Message("{file} cannot be unpacked to its end: {cause}", file=path.name, cause=str(error))
+        raise DataError(what, AGAIN, file=path.name) from error
 
 
 def _no_pattern(path: Path) -> str:

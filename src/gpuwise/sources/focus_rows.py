@@ -54,6 +54,8 @@ NEEDED = (
 )  # fmt: skip
 
 _STROKES = "^([0-9]{1,2})[/.-]([0-9]{1,2})[/.-]([0-9]{4})"
+_YEARS = "TIMESTAMP '2000-01-01' AND TIMESTAMP '2100-01-01'"
+"""Charge periods of clouds: a start in the year 1 is a slip, and would make hours without end."""
 _HOURS = ("hour", "hours", "hr", "hrs", "h", "hour(s)")
 UNITS: tuple[tuple[str, float, bool], ...] = (
     *((f"{of}{unit}", 1.0, of == "gpu ") for of in ("", "instance ", "vm ", "machine ", "gpu ") for unit in _HOURS),
@@ -126,15 +128,16 @@ def _bare(text: str) -> str:
 
 _TYPED = f"""
     SELECT *,
-        {_moment("start_text")} AS start, {_moment("end_text")} AS stop,
+        {_moment("start_text")} AS any_start, CASE WHEN any_start BETWEEN {_YEARS} THEN any_start END AS start,
+        {_moment("end_text")} AS any_stop, CASE WHEN any_stop BETWEEN {_YEARS} THEN any_stop END AS stop,
         upper(trim(currency_text)) AS currency, lower(trim(charge)) AS category,
         {_number("billed_text")} AS billed, {_number("effective_text")} AS effective
     FROM raw"""
 _CHECKED = f"""
     SELECT *, CASE
         WHEN $days = '' AND ({_strokes("start_text")} OR {_strokes("end_text")}) THEN 'ambiguous'
-        WHEN start IS NULL OR NOT isfinite(start) THEN 'start'
-        WHEN stop IS NULL OR NOT isfinite(stop) THEN 'end'
+        WHEN start IS NULL THEN 'start'
+        WHEN stop IS NULL THEN 'end'
         WHEN stop < start THEN 'order'
         WHEN billed IS NULL THEN 'billed'
         WHEN effective IS NULL THEN 'effective'
@@ -234,10 +237,13 @@ def summing(raw: str) -> str:
 
 
 def refused(raw: str) -> str:
-    """The first rows that cannot be read: number (from 1), why, and the texts of what may be at fault."""
+    """The first rows that cannot be read: number (from 1), why, and the texts of what may be at fault.
+
+    Parameters: $days, $only (one reason alone, or NULL) and those of raw.
+    """
     return (
         f"{_steps(raw, 'checked')} SELECT number, why, start_text, end_text, billed_text, effective_text, "
-        "currency_text, charge FROM checked WHERE why IS NOT NULL LIMIT 10"
+        "currency_text, charge FROM checked WHERE why IS NOT NULL AND coalesce(why = $only, true) LIMIT 10"
     )
 
 
@@ -259,4 +265,5 @@ SPANS = """
 UNREAD = """
     SELECT currency, fsum(billed) FROM facts
     WHERE why IS NOT NULL AND billed IS NOT NULL AND currency IS NOT NULL GROUP BY currency ORDER BY currency"""
+BROKEN = "SELECT line, arg_min(error_message, column_idx) FROM broken GROUP BY line ORDER BY line"
 ELSEWHERE = "SELECT coalesce(sum(elsewhere), 0)::BIGINT FROM facts WHERE why IS NULL"

@@ -377,11 +377,11 @@ NO_PRICE = Message("no public price was found: give yours with --server-price")
 
 def _server(row: Mapping[str, Any]) -> Server:
     texts = ("id", "vendor", "model", "configuration", "currency", "price_kind", "observed_precision", "source", "note")
-    numbers = ("rack_units", "max_power_w", "price_usd", "price_native")
+    figures: dict[str, Any] = {name: row[name] for name in texts}
+    figures |= {name: _number(row[name]) for name in ("rack_units", "max_power_w", "price_usd", "price_native")}
+    figures |= {name: row[name] or None for name in ("accelerator", "link", "cpu")}
     return Server(
-        **{name: row[name] for name in texts},
-        **{name: _number(row[name]) for name in numbers},
-        **{name: row[name] or None for name in ("accelerator", "link", "cpu")},
+        **figures,
         accelerators=int(row["accelerators"]) if row["accelerators"] else None,
         observed=_day(row["observed"]),
         complete=row["complete"] == "yes",

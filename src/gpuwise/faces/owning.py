@@ -1,0 +1,91 @@
+"""The verb about owning, as page and document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from gpuwise.api import owning as api
+from gpuwise.faces.answer import Answer, document
+from gpuwise.locale import words
+from gpuwise.model import Assumption
+from gpuwise.own.decide import Outcome, Range
+from gpuwise.own.market import BreakEven
+from gpuwise.request import OwnRequest
+from gpuwise.view.owned import options_table, owned_page
+
+
+def own(request: OwnRequest, today: date) -> Answer:
+    result = api.own(request, today=today)
+    return Answer(result=result, exit_code=0, pages=owned_page, documents=_document, tables=options_table)
+
+
+def _document(r: api.Owned) -> Mapping[str, Any]:
+    found, decision = r.assembled, r.decision
+    return document(
+        r,
+        {
+            "advice": r.advice,
+            "stage": r.staged.stage,
+            "stage_rule": words(r.staged.rule),
+            "accelerator": found.accelerator.id,
+            "demand_gpu_h_per_month": found.wanted.level.value,
+            "gpu_h_per_run": found.wanted.gpu_h_per_run,
+            "horizon_months": found.case.months,
+            "best": decision.best,
+            "rented": decision.rented,
+            "owned": decision.owned,
+            "p_own": decision.p_own,
+            "p_own_error": decision.error_fraction,
+            "options": [_outcome(one) for one in decision.outcomes.values()],
+            "refused": {name: words(why) for name, why in found.case.refused.items()},
+            "fleets": r.fleets,
+            "years": r.years,
+            "break_evens": [_break_even(one) for one in r.break_evens],
+            "weights": None if r.weights is None else r.weights.figures,
+            "saving_usd": None if r.weights is None else r.weights.saving_usd,
+            "energy": [
+                {"option": one.option, "energy_kwh": one.kwh, "co2e_kg": one.kg_co2e, "origin": words(one.origin)}
+                for one in r.energy
+            ],
+            "lead_times": found.leads,
+            "figures": {name: figure(one) for name, one in found.case.figures.by_name.items()},
+            "not_contained": [words(each) for each in found.missing],
+        },
+    )
+
+
+def figure(one: Assumption) -> Mapping[str, Any]:
+    return {"value": one.value, "low": one.low, "high": one.high, "unit": one.unit, "source": one.source,
+            "observed": one.observed, "note": one.note}  # fmt: skip
+
+
+def spread(one: Range | None) -> Mapping[str, float] | None:
+    return None if one is None else {"mean": one.mean, "p10": one.p10, "p50": one.p50, "p90": one.p90}
+
+
+def _outcome(one: Outcome) -> Mapping[str, Any]:
+    return {
+        "option": one.option,
+        "gpus_owned": one.gpus,
+        "servers": dict(one.count.servers),
+        "gpus_rented": {way: [float(n) for n in gpus] for way, gpus in one.count.gpus.items()},
+        "spot": one.count.spot,
+        "present_usd": spread(one.present_usd),
+        "total_usd": spread(one.total_usd),
+        "usd_per_gpu_hour": spread(one.usd_per_gpu_hour),
+        "capex_usd": one.capex_usd,
+        "owned_fraction": one.owned_fraction,
+        "busy_fraction": one.busy_fraction,
+        "p_below_cloud": one.p_below_cloud,
+        "p_cheapest": one.p_cheapest,
+        "payback_months": one.payback_months,
+        "path_usd": [float(paid) for paid in one.path_usd],
+    }
+
+
+def _break_even(one: BreakEven) -> Mapping[str, Any]:
+    offer = one.quote.offer
+    return {"way": one.quote.way, "provider": offer.provider, "offer": offer.id, "observed": offer.observed,
+            "usd_per_gpu_hour": one.quote.usd_per_gpu_hour, "break_even_fraction": one.fraction}  # fmt: skip

@@ -1,0 +1,406 @@
+"""The page about owning: the advice, the options side by side, how many, against which prices, and what decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gpuwise.api.owning import Owned
+from gpuwise.estimate import Interval
+from gpuwise.locale import _, ngettext, words
+from gpuwise.model import Assumption
+from gpuwise.own.decide import Outcome, Range
+from gpuwise.own.fleets import Fleet, Year
+from gpuwise.own.market import BreakEven
+from gpuwise.own.sensitivity import SMALL, Weight
+from gpuwise.units import HOURS_PER_MONTH
+from gpuwise.view import figures
+from gpuwise.view.chart import SCHEMA
+from gpuwise.view.owned_words import figure, lead, option
+from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
+
+WEIGHTS_SHOWN = 8
+
+
+def owned_page(r: Owned) -> Page:
+    """The answer to `own`."""
+    return Page(title=_("Own or rent?"), blocks=tuple(_blocks(r)))
+
+
+def _blocks(r: Owned) -> Iterator[Block]:
+    yield Text(text=in_short(r), role="answer")
+    yield Text(text=_why(r))
+    yield options_table(r)
+    yield _flow_chart(r)
+    if r.assembled.case.refused:
+        yield Facts(title=_("Not among them"), facts=tuple(_refused(r)))
+    if r.fleets:
+        yield _fleet_table(r)
+        yield _year_table(r)
+    if r.break_evens:
+        yield break_even_table(r)
+    if r.weights is not None:
+        yield _weights_table(r)
+        yield _tornado(r)
+    yield Facts(title=_("From order to first job"), facts=tuple(_leads(r)))
+    yield Facts(title=_("Energy and carbon"), facts=tuple(_energy(r)))
+    yield _figures_table(r)
+    if r.assembled.missing:
+        left_out = "; ".join(words(each) for each in r.assembled.missing)
+        yield Text(text=_("Unknown and not contained: {what}.").format(what=left_out), role="note")
+
+
+# ---- the advice ----
+
+
+def in_short(r: Owned) -> str:
+    """One sentence: what to do, what it costs, how sure that is."""
+    best = r.decision.outcomes[r.decision.best]
+    rented, owned = (r.decision.outcomes.get(name or "") for name in (r.decision.rented, r.decision.owned))
+    values: dict[str, Any] = {"money": _gpu_hour(r, best.usd_per_gpu_hour), "option": option(best.option)}
+    if r.advice == "cloud" and rented is not None:
+        text = _("Rent: the demand is {rule}. Cheapest to rent: {option}, {money} a useful GPU-hour.")
+        values |= {"rule": words(r.staged.rule), "option": option(rented.option)}
+        return text.format(**values | {"money": _gpu_hour(r, rented.usd_per_gpu_hour)})
+    if r.advice == "rent" and owned is None:
+        return (
+            _("Rent: to own nothing costs least. {option}: {money} a useful GPU-hour.")
+            .format(**values)
+            .replace(values["option"], values["option"][:1].upper() + values["option"][1:], 1)
+        )
+    values["chance"] = figures.chance_in_words(r.decision.p_own or 0.0) if r.decision.p_own is not None else ""
+    if r.advice == "own" and owned is not None:
+        values |= {"n": owned.gpus, "option": option(owned.option), "money": _gpu_hour(r, owned.usd_per_gpu_hour)}
+        text = _(
+            "Own {n} GPUs ({option}): {money} a useful GPU-hour; owning is cheaper with a probability of {chance}."
+        )
+        return (text if values["chance"] else _("Own {n} GPUs ({option}): {money} a useful GPU-hour.")).format(**values)
+    if rented is not None and r.advice == "rent":
+        values |= {"option": option(rented.option), "money": _gpu_hour(r, rented.usd_per_gpu_hour)}
+        text = _("Rent ({option}): {money} a useful GPU-hour; owning is cheaper with a probability of {chance} only.")
+        return text.format(**values)
+    text = _(
+        "Open: {option} costs least on average, {money} a useful GPU-hour, but owning is cheaper with a probability of "
+        "{chance}. Measure next: {figure}."
+    )
+    return text.format(**values, figure=_next(r))
+
+
+def _next(r: Owned) -> str:
+    """What is worth most to know: the figure with the largest value of knowing it, else the heaviest."""
+    found = r.weights.figures if r.weights else ()
+    if not found:
+        return _("the demand")
+    best = max(found, key=lambda weight: (weight.worth_usd, weight.total_fraction))
+    return figure(best.name)
+
+
+def _gpu_hour(r: Owned, spread: Range) -> str:
+    shown = figures.interval(_interval(r, spread))
+    return _("{value} {money}").format(value=shown, money=figures.code(r.fx))
+
+
+def _interval(r: Owned, spread: Range) -> Interval:
+    low, value, high = (figures.in_currency(x, r.fx) for x in (spread.p10, spread.p50, spread.p90))
+    return Interval(value=value, low=low, high=high)
+
+
+def _why(r: Owned) -> str:
+    """What was asked, and what the cloud is."""
+    wanted, months = r.assembled.wanted, r.assembled.case.months
+    gpus = wanted.level.value / HOURS_PER_MONTH
+    growth = r.assembled.case.figures["demand_growth_per_year"].value
+    text = _(
+        "Demand: {hours} GPU-hours of {gpu} a month, {gpus} GPUs in use on average ({told}), {growth:+.0f} % a year, "
+        "over {years:g} years. Stage: {stage} ({rule})."
+    )
+    first = text.format(
+        hours=figures.count(wanted.level.value), gpu=figures.device(r.assembled.accelerator.id), gpus=f"{gpus:.3g}",
+        told=words(wanted.told), growth=100 * growth, years=months / 12, stage=_STAGES[r.staged.stage](),
+        rule=words(r.staged.rule),
+    )  # fmt: skip
+    return f"{first} {_cloud(r)}".strip()
+
+
+_STAGES = {"exploring": lambda: _("exploring"), "growing": lambda: _("growing"), "steady": lambda: _("steady")}
+
+
+def _cloud(r: Owned) -> str:
+    """Which price stands for the cloud, and how it lies among the others."""
+    quote = r.assembled.cloud
+    if quote is None:
+        return ""
+    prices = [q.usd_per_gpu_hour for q in r.assembled.quotes if q.way == "on-demand"]
+    providers = {q.offer.provider for q in r.assembled.quotes if q.way == "on-demand"}
+    text = _("The cloud is the cheapest price on demand that is known: {provider}, {price} {money} a GPU-hour ({seen})")
+    more = ngettext(".", "; {n} providers ask up to {most}.", len(providers))
+    return (text + more).format(
+        provider=quote.offer.provider, price=figures.amount(quote.usd_per_gpu_hour, r.fx), money=figures.code(r.fx),
+        seen=figures.of_day(quote.offer.observed, quote.offer.observed_precision), n=len(providers),
+        most=figures.amount(max(prices), r.fx),
+    )  # fmt: skip
+
+
+# ---- options ----
+
+
+def options_table(r: Owned) -> Table:
+    """All options over the same chances."""
+    money, years = figures.code(r.fx), r.assembled.case.months / 12
+    columns: list[Made[Outcome]] = [
+        column("option", _("Option"), lambda row: _option(r, row)),
+        column("gpus", _("GPUs held"), lambda row: Cell(shown=_held(row), value=row.gpus)),
+        column("usd_per_gpu_hour", _("A useful GPU-hour"), lambda row: _spread(r, row.usd_per_gpu_hour),
+               kind="estimate", unit=money),
+        column("present_usd", _("All of it, value today"), lambda row: _spread(r, row.present_usd, 1000.0),
+               kind="estimate", unit=_("thousand {money}").format(money=money)),
+        column("capex_usd", _("Purchase"), lambda row: _thousands(r, row.capex_usd), kind="number",
+               unit=_("thousand {money}").format(money=money), rank=1),
+        column("busy_fraction", _("Own GPUs busy"), lambda row: _share(row.busy_fraction), kind="number", rank=2),
+        column("p_below_cloud", _("P(below cloud)"), lambda row: _chance(row.p_below_cloud), kind="number", rank=1),
+        column("p_cheapest", _("P(cheapest)"), lambda row: _chance(row.p_cheapest), kind="number"),
+        column("payback_months", _("Paid back after"), lambda row: _months(row), kind="number", unit=_("months"),
+               rank=3),
+    ]  # fmt: skip
+    notes = [
+        _("Over {years:g} years and 10,000 paths of demand, prices and figures; in brackets 80 % of them.").format(
+            years=years
+        ),
+        _("Work that no held GPU takes is rented by the hour; what own servers are worth at the end is taken off."),
+    ]
+    return tabulate(_("Options"), columns, list(r.decision.outcomes.values()), notes)
+
+
+def _option(r: Owned, row: Outcome) -> Cell:
+    mark = _("best") if row.option == r.decision.best else ""
+    return Cell(shown=option(row.option), value=row.option, note=mark)
+
+
+def _held(row: Outcome) -> str:
+    """8 own + 4 committed for 1 year; nothing."""
+    parts = [_("{n} own").format(n=row.gpus)] if row.gpus else []
+    for way, gpus in row.count.gpus.items():
+        low, high = float(gpus.min()), float(gpus.max())
+        if high > 0:
+            number = f"{low:.0f}" if low == high else _("{low} to {high}").format(low=f"{low:.0f}", high=f"{high:.0f}")
+            parts.append(f"{number} {option(way)}" if row.option == "mix" else number)
+    if row.count.spot and row.option == "mix":
+        parts.append(_("rest on spot"))
+    return " + ".join(parts) or _("none")
+
+
+def _spread(r: Owned, given: Range, scale: float = 1.0) -> Cell:
+    inside = _interval(r, given)
+    shown, ends = figures.rounded(inside, scale)
+    value = Interval(value=given.p50, low=given.p10, high=given.p90)
+    return Cell(shown=shown, span="–".join(ends), value=value, title=_("mean {mean}").format(
+        mean=figures.number(figures.in_currency(given.mean, r.fx) / scale)))  # fmt: skip
+
+
+def _thousands(r: Owned, usd: float) -> Cell:
+    return Cell(shown=figures.count(figures.in_currency(usd, r.fx) / 1000), value=usd) if usd else word(_("none"))
+
+
+def _share(value: float | None) -> Cell:
+    return word("") if value is None else Cell(shown=figures.percent(value), value=value)
+
+
+def _chance(value: float | None) -> Cell:
+    return word("") if value is None else Cell(shown=figures.chance(value), value=value)
+
+
+def _months(row: Outcome) -> Cell:
+    if row.payback_months is None:
+        return word(_("never") if row.gpus else "")
+    return Cell(shown=f"{row.payback_months:.0f}", value=row.payback_months)
+
+
+def _refused(r: Owned) -> Iterator[Fact]:
+    for name, why in r.assembled.case.refused.items():
+        yield Fact(label=option(name), text=words(why))
+
+
+def _flow_chart(r: Owned) -> Chart:
+    """What each option has paid by each month, in the middle case."""
+    rows = [
+        {"option": option(one.option), "month": month, "paid": figures.in_currency(float(paid), r.fx) / 1000}
+        for one in r.decision.outcomes.values()
+        for month, paid in enumerate(np.cumsum(one.path_usd)[:-1])
+    ]  # fmt: skip
+    head = _("Paid so far, thousand {money}").format(money=figures.code(r.fx))
+    spec: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "data": {"values": rows},
+        "mark": {"type": "line"},
+        "encoding": {
+            "x": {"field": "month", "type": "quantitative", "title": _("Month")},
+            "y": {"field": "paid", "type": "quantitative", "title": head},
+            "color": {"field": "option", "type": "nominal", "title": None},
+        },
+    }
+    alt = _("Lines of what {n} options have paid by each of {months} months; where two cross, the one breaks even.")
+    return Chart(
+        title=_("Cumulative cash flow, middle case"),
+        alt=alt.format(n=len(r.decision.outcomes), months=r.assembled.case.months),
+        spec=spec,
+        note=_("Without what own servers are still worth at the end."),
+    )
+
+
+# ---- how many, against which price ----
+
+
+def _fleet_table(r: Owned) -> Table:
+    columns: list[Made[Fleet]] = [
+        column("servers", _("Servers"), lambda row: Cell(shown=figures.count(row.servers), value=row.servers,
+               note=_("best") if row.best else ""), kind="number"),
+        column("gpus", _("GPUs"), lambda row: Cell(shown=figures.count(row.gpus), value=row.gpus), kind="number"),
+        column("present_usd", _("All of it, value today"), lambda row: _thousands(r, row.present_usd), kind="number",
+               unit=_("thousand {money}").format(money=figures.code(r.fx))),
+        column("owned_fraction", _("Work done on them"), lambda row: _share(row.owned_fraction), kind="number"),
+        column("busy_fraction", _("Busy"), lambda row: _share(row.busy_fraction), kind="number"),
+        column("last_fraction", _("The last one busy"), lambda row: _share(row.last_fraction), kind="number"),
+    ]  # fmt: skip
+    title = _("How many to own ({site}), the rest by the hour").format(site=option(str(r.site)))
+    return tabulate(title, columns, r.fleets, [_("The middle case; exact for it.")])
+
+
+def _year_table(r: Owned) -> Table:
+    columns: list[Made[Year]] = [
+        column("year", _("Year"), lambda row: Cell(shown=str(row.year), value=row.year), kind="number"),
+        column("gpus_wanted", _("GPUs wanted"), lambda row: Cell(shown=f"{row.gpus_wanted:.3g}", value=row.gpus_wanted),
+               kind="number"),
+        column("servers", _("Servers"), lambda row: Cell(shown=figures.count(row.servers), value=row.servers),
+               kind="number"),
+        column("gpus", _("GPUs to own"), lambda row: Cell(shown=figures.count(row.gpus), value=row.gpus),
+               kind="number"),
+    ]  # fmt: skip
+    return tabulate(_("How many for the demand of each year"), columns, r.years, [_("As if it stayed at that level.")])
+
+
+def break_even_table(r: Owned) -> Table:
+    """From which utilisation on owning beats each price."""
+    columns: list[Made[BreakEven]] = [
+        column("provider", _("Provider"), lambda row: word(row.quote.offer.provider)),
+        column("way", _("Option"), lambda row: Cell(shown=option(row.quote.way), value=row.quote.way)),
+        column("usd_per_gpu_hour", _("A GPU-hour"), lambda row: Cell(
+            shown=figures.amount(row.quote.usd_per_gpu_hour, r.fx), value=row.quote.usd_per_gpu_hour), kind="number",
+            unit=figures.code(r.fx)),
+        column("fraction", _("Owning pays from"), lambda row: word(_("never")) if row.fraction is None
+               else Cell(shown=figures.percent(row.fraction), value=row.fraction), kind="number", unit=_("busy")),
+        column("observed", _("Price seen"), lambda row: word(figures.day(row.quote.offer.observed,
+               row.quote.offer.observed_precision)), rank=1),
+        column("offer", _("Offer"), lambda row: word(row.quote.offer.id), rank=2),
+    ]  # fmt: skip
+    notes = [
+        _(
+            "Share of all hours in which an owned GPU must work to cost as much as renting ({site}, middle figures)."
+        ).format(site=option(str(r.site)))
+    ]
+    return tabulate(_("Break-even utilisation against each price"), columns, r.break_evens, notes)
+
+
+# ---- what decides ----
+
+
+def _weights_table(r: Owned) -> Table:
+    assert r.weights is not None
+    shown = [weight for weight in r.weights.figures if weight.total_fraction >= SMALL][:WEIGHTS_SHOWN]
+    money = _("thousand {money}").format(money=figures.code(r.fx))
+    columns: list[Made[Weight]] = [
+        column("figure", _("Figure"), lambda row: Cell(shown=figure(row.name), value=row.name)),
+        column("range", _("Range"), lambda row: word(_range(r.assembled.case.figures[row.name])), rank=1),
+        column("total_fraction", _("Decides"), lambda row: _share(row.total_fraction), kind="number"),
+        column("low_usd", _("Saved by owning at its low end"), lambda row: _signed(r, row.low_usd), kind="number",
+               unit=money),
+        column("high_usd", _("at its high end"), lambda row: _signed(r, row.high_usd), kind="number", unit=money),
+        column("worth_usd", _("Worth to know"), lambda row: _signed(r, row.worth_usd), kind="number", unit=money),
+    ]  # fmt: skip
+    left = sum(weight.total_fraction < SMALL for weight in r.weights.figures)
+    notes = [
+        _("Sobol's total index: the share of the variance of rented / owned that would be left if only this figure "
+          "were unknown; interactions count for each of their figures."),
+        ngettext("{n} more figure with a range decides less than 1 %.",
+                 "{n} more figures with a range decide less than 1 % each.", left).format(n=left),
+        _("Worth to know: how much less would be paid in expectation by somebody who knows it before he decides."),
+    ]  # fmt: skip
+    return tabulate(_("What decides it"), columns, shown, notes)
+
+
+def _range(given: Assumption) -> str:
+    if given.low is None or given.high is None:
+        return f"{given.value:.4g}"
+    return _("{low} to {high}").format(low=f"{given.low:.4g}", high=f"{given.high:.4g}")
+
+
+def _signed(r: Owned, usd: float) -> Cell:
+    return Cell(shown=f"{figures.in_currency(usd, r.fx) / 1000:,.0f}", value=usd)
+
+
+def _tornado(r: Owned) -> Chart:
+    """The saving of owning at both ends of each figure, the longest bar first."""
+    assert r.weights is not None
+    shown = sorted(r.weights.figures, key=lambda weight: -abs(weight.high_usd - weight.low_usd))[:WEIGHTS_SHOWN]
+    rows = [
+        {"figure": figure(one.name), "low": figures.in_currency(min(one.low_usd, one.high_usd), r.fx) / 1000,
+         "high": figures.in_currency(max(one.low_usd, one.high_usd), r.fx) / 1000}
+        for one in shown
+    ]  # fmt: skip
+    head = _("Saved by owning, thousand {money}").format(money=figures.code(r.fx))
+    bars: dict[str, Any] = {
+        "mark": {"type": "bar"},
+        "encoding": {
+            "y": {"field": "figure", "type": "nominal", "sort": None, "title": None},
+            "x": {"field": "low", "type": "quantitative", "title": head},
+            "x2": {"field": "high"},
+        },
+    }
+    middle = figures.in_currency(r.weights.saving_usd, r.fx) / 1000
+    line = {"mark": {"type": "rule"}, "encoding": {"x": {"datum": middle}}}
+    return Chart(
+        title=_("Tornado: one figure at a time"),
+        alt=_("Bars of the saving over the range of each of {n} figures, around {middle}.").format(
+            n=len(rows), middle=f"{middle:,.0f}"
+        ),
+        spec={"$schema": SCHEMA, "data": {"values": rows}, "layer": [bars, line]},
+        note=_("Right of 0 owning is cheaper; the line is the middle case."),
+        flat=True,
+    )
+
+
+# ---- the rest ----
+
+
+def _leads(r: Owned) -> Iterator[Fact]:
+    for row in r.assembled.leads:
+        text = _("{low} to {high} weeks").format(low=f"{row.low_weeks:.3g}", high=f"{row.high_weeks:.3g}")
+        yield Fact(label=lead(row.kind), text=text, why=f"{row.source}, {row.observed}")
+
+
+def _energy(r: Owned) -> Iterator[Fact]:
+    """What the work draws, owned and rented, with the carbon of the countries' electricity."""
+    for one in r.energy:
+        text = _("{kwh} MWh over {years:g} years").format(
+            kwh=figures.number(one.kwh / 1000), years=r.assembled.case.months / 12
+        )
+        if one.kg_co2e is not None:
+            text += _(", {tonnes} t CO2e").format(tonnes=figures.number(one.kg_co2e / 1000))
+        yield Fact(label=option(one.option), text=text, why=words(one.origin))
+
+
+def _figures_table(r: Owned) -> Table:
+    """Every figure that the answer stands on."""
+    columns: list[Made[Assumption]] = [
+        column("figure", _("Figure"), lambda row: Cell(shown=figure(row.name), title=row.name, value=row.name)),
+        column("value", _("Value"), lambda row: Cell(shown=f"{row.value:,.4g}", value=row.value), kind="number"),
+        column("range", _("Range"), lambda row: word("" if row.low is None else _range(row))),
+        column("unit", _("Unit"), lambda row: word("" if row.unit == "1" else row.unit)),
+        column("source", _("Origin"), lambda row: word(" ".join(filter(None, (row.source, str(row.observed or "")))))),
+        column("note", _("Note"), lambda row: word(row.note), rank=3),
+    ]  # fmt: skip
+    rows = [one for _name, one in sorted(r.assembled.case.figures.by_name.items()) if one.source != "none"]
+    return tabulate(
+        _("What it stands on"), columns, rows, [_("Change any of them with --set NAME=VALUE or LOW..HIGH.")]
+    )
