@@ -14,6 +14,7 @@ PARTS = {
     "engine": "reference training against loops written by hand",
     "feed": "decoding and loading of images, one core",
     "overhead": "a program measured and not",
+    "owning": "own or rent: paths of demand and prices, and what decides",
     "paintings": "made paintings: what colours tell of them, and what a network learns",
     "memory_counts": "counted memory against the real allocator",
     "prediction": "the predictor alone: platforms, conditioning, memory",

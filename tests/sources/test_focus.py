@@ -105,6 +105,17 @@ def test_the_public_sample_is_read_with_all_its_quirks(known):
     assert bill.gpus.sum() == pytest.approx(7.969723)
 
 
+def test_rounding_shows_in_what_is_used_and_is_not_a_trifle(write):
+    rounded, exact = {"EffectiveCost": "2", "BilledCost": "1.6"}, {"EffectiveCost": "0.004", "BilledCost": "0.004"}
+    bill = read_bill([write(*[rounded] * 5, exact)])
+    assert month(bill).effective == pytest.approx(8.004)
+    fees = [{"ChargeCategory": kind, "EffectiveCost": "0", "BilledCost": "9.5"} for kind in ("Purchase", "Tax")]
+    covered = {"CommitmentDiscountStatus": "Used", "EffectiveCost": "1", "BilledCost": "0.5"}
+    plain = read_bill([write(*fees * 3, *[covered] * 6, name="plain.csv")])
+    assert month(plain).effective == 6
+    assert not any("rounded" in str(note) for note in plain.notes)
+
+
 # ---- the golden case ----
 
 
@@ -206,6 +217,7 @@ CASES = [
     ("an instance type in the details", {"SkuPriceDetails": '{"InstanceType":"p4d.24xlarge"}'}, 8),
     ("x_InstanceType", {"x_InstanceType": "g5.48xlarge"}, 8),
     ("x_SkuInstanceType", {"x_SkuInstanceType": "Standard_NC48ads_A100_v4"}, 2),
+    ("details in two columns", {"SkuPriceDetails": '{"CoreCount": 4}', "x_SkuDetails": '{"GpuCount": 2}'}, 2),
     ("a machine of SageMaker", {"ChargeDescription": "$1.408 per Hour for ml.g5.xlarge in training"}, 1),
     ("a meter of Azure", {"ChargeDescription": "x", "SkuMeter": "NC96ads A100 v4"}, 4),
     ("a meter of Azure's spot", {"ChargeDescription": "x", "SkuMeter": "NC24ads A100 v4 Spot"}, 1),
@@ -280,6 +292,35 @@ def test_a_gpu_machine_without_a_count_is_named_and_not_guessed(row, name, write
     assert month(bill).gpu_effective == 0
 
 
+def test_a_gpu_machine_without_any_unit_is_named_and_other_rows_without_one_are_not(write, known):
+    unitless = {"ConsumedUnit": "", "ConsumedQuantity": ""}
+    bill = read_bill([write(unitless, {**unitless, "ChargeDescription": "Support"})], Wish(instances=known))
+    assert [(each.machine, each.rows, each.hours) for each in bill.unknown] == [("g5.xlarge", 1, 0)]
+
+
+def test_the_fee_for_a_machine_that_nobody_can_count_is_no_use_of_it(write):
+    fee = {"ChargeCategory": "Purchase", "ChargeDescription": "p9.48xlarge reserved instance fee"}
+    assert read_bill([write({"ChargeDescription": "Support"}, fee)]).unknown == ()
+
+
+def test_a_correction_of_money_alone_is_of_the_gpus_that_it_names(write, known):
+    back = {"ChargeClass": "Correction", "ConsumedQuantity": "", "ConsumedUnit": "", "EffectiveCost": "-1"}
+    got = month(read_bill([write({}, back)], Wish(instances=known)))
+    assert (got.gpu_h, got.gpu_effective, got.gpu_corrections) == (1, 1.5, -1)
+
+
+@pytest.mark.parametrize(
+    ("text", "category", "kind"),
+    [("$0.09 per GB - first 10 TB / month data transfer out", "Storage", "egress"),
+     ("$0.010 per GB - regional data transfer - in/out/between EC2 AZs", "Compute", None),
+     ("$0.00 per GB - data transfer in per month", "Compute", None),
+     ("Standard Data Transfer Out", "Networking", "egress"), ("LRS Data Stored", "Storage", "storage")],
+)  # fmt: skip
+def test_what_leaves_is_told_from_what_comes_in_or_stays(text, category, kind, write):
+    bill = read_bill([write({"ChargeDescription": text, "ServiceCategory": category, "ConsumedUnit": "GB"})])
+    assert [flow.kind for flow in bill.flows] == ([] if kind is None else [kind])
+
+
 def test_a_correction_takes_its_hours_back_in_the_month_of_the_use(write, known):
     back = {"ChargeClass": "Correction", "ConsumedQuantity": "-1", "BilledCost": "-1.5", "EffectiveCost": "-1.5",
             "BillingPeriodStart": "2026-07-01T00:00:00Z"}  # fmt: skip
@@ -307,6 +348,7 @@ def test_uc_101_first_of_the_month_slips_into_the_month_before(write):
     bill = read_bill([zoned], Wish(time_zone="Europe/Moscow", instances=ONE))
     assert bill.start == datetime(2026, 5, 31, 21, tzinfo=UTC)
     assert [(m.month, m.gpu_h, m.billed) for m in bill.months] == [("2026-06", 1, 1.5)]
+    assert bill.notes == ()
     in_utc = read_bill([zoned], Wish(instances=ONE))
     assert [(m.month, m.gpu_h) for m in in_utc.months] == [("2026-05", 1), ("2026-06", 0)]
     assert "another zone" in str(in_utc.notes[0])
@@ -314,6 +356,9 @@ def test_uc_101_first_of_the_month_slips_into_the_month_before(write):
     dated = write({"ChargePeriodStart": "2026-06-01", "ChargePeriodEnd": "2026-06-02"}, name="dated.csv")
     for place in (None, "America/New_York", "Pacific/Auckland"):
         assert month(read_bill([dated], Wish(time_zone=place))).month == "2026-06"
+
+    last = write({"ChargePeriodStart": "2026-06-30", "ChargePeriodEnd": "2026-07-01"}, name="last.csv")
+    assert month(read_bill([last], Wish(time_zone="Pacific/Auckland"))).month == "2026-06"
 
     unclear = write({}, {"ChargePeriodStart": "01/06/2026", "ChargePeriodEnd": "02/06/2026"}, name="unclear.csv")
     with pytest.raises(InvalidInput, match=r'row 3: "01/06/2026" may be a day of two months.*Say whether'):
@@ -422,6 +467,14 @@ def test_signs_of_patterns_and_quotes_in_a_name_or_a_column_are_signs(tmp_path, 
     assert (bill.rows, bill.gpu_h) == (1, 1)
     as_parquet(tmp_path, path.read_text(encoding="utf-8"), tmp_path / "b[1]'*.parquet")
     assert read_bill([tmp_path / "b[1]'*.parquet"], Wish(instances=known)).gpu_h == 1
+
+
+def test_what_steers_a_terminal_is_in_no_name_and_in_no_message(write):
+    paint = "\x1b[31m"
+    rows = ({"ServiceName": paint, "ChargeDescription": f"{paint} gpu hours"}, {"BillingCurrency": paint})
+    bill = read_bill([write(*rows)])
+    said = [bill.services[0].service, bill.unknown[0].machine, *map(str, (*bill.notes, *bill.rejects))]
+    assert not any("\x1b" in text for text in said)
 
 
 # ---- faults ----

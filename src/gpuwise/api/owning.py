@@ -17,7 +17,7 @@ from gpuwise.model import Fx
 from gpuwise.own.case import SITES, Case
 from gpuwise.own.decide import Decision, decide
 from gpuwise.own.demand import Staged
-from gpuwise.own.fleets import Fleet, Year, fleets, years
+from gpuwise.own.fleets import First, Fleet, Year, first, fleets, years
 from gpuwise.own.gravity import DataMove
 from gpuwise.own.market import BreakEven
 from gpuwise.own.sensitivity import Weights, weights
@@ -46,6 +46,7 @@ class Owned:
     break_evens: tuple[BreakEven, ...]
     fleets: tuple[Fleet, ...]
     years: tuple[Year, ...]
+    first: First | None
     move: DataMove | None
     energy: tuple[Energy, ...] = ()
     warnings: tuple[Message, ...] = ()
@@ -79,6 +80,7 @@ def own(request: OwnRequest, *, today: date) -> Owned:
         site=site,
         fleets=fleets(case, site) if site else (),
         years=years(case, site) if site else (),
+        first=first(case, site) if site else None,
         move=None,
         energy=energies(found, decision),
         warnings=(*found.notes, *rate_notes(fx, as_of)),

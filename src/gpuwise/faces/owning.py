@@ -42,6 +42,7 @@ def _document(r: api.Owned) -> Mapping[str, Any]:
             "refused": {name: words(why) for name, why in found.case.refused.items()},
             "fleets": r.fleets,
             "years": r.years,
+            "first_server": r.first,
             "break_evens": [_break_even(one) for one in r.break_evens],
             "weights": None if r.weights is None else r.weights.figures,
             "saving_usd": None if r.weights is None else r.weights.saving_usd,

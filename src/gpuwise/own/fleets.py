@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpuwise.model import Assumption
-from gpuwise.own.case import Case, Count, servers, stack, world
+from gpuwise.own.case import Case, Count, asset, servers, stack, world
 from gpuwise.own.choose import discount
 from gpuwise.own.figures import Figures
-from gpuwise.own.plan import flows
-from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd
+from gpuwise.own.plan import flows, own_usd_per_gpu_hour
+from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd, UsdPerHour
 
 SHOWN = 8
 """Numbers of servers that are compared, 0 among them."""
@@ -77,6 +77,25 @@ def _fleet(case: Case, site: str, number: int) -> Fleet:
         busy_fraction=float(work / room),
         last_fraction=float((work - less) / (room / number)),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """The first server: how much of its time it would work, and the price of a cloud GPU-hour from which it pays."""
+
+    busy_fraction: Fraction
+    usd_per_gpu_hour: UsdPerHour
+
+
+def first(case: Case, site: str) -> First:
+    """A year's cost over the hours that it would work, and the energy of one: the break-even price at that use."""
+    one = _fleet(case, site, 1)
+    middle = case.figures.middle()
+    server = asset(case, middle, site, alone=True)
+    busy = float(one.busy_fraction or 0.0)
+    hourly = own_usd_per_gpu_hour(server, middle["discount_fraction"], busy)
+    billed = float(np.squeeze(hourly)) * (1 - float(middle["idle_billed_fraction"][0, 0]))
+    return First(busy_fraction=busy, usd_per_gpu_hour=billed)
 
 
 def years(case: Case, site: str) -> tuple[Year, ...]:

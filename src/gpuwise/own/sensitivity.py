@@ -79,8 +79,12 @@ def weigh(case: Case, sides: Sides, drawn: Drawn, saving_usd: Floats, *, base: i
         rented, owned = sides(figures)
         return float(rented[0] - owned[0])
 
+    def log_ratio(z: Floats) -> Floats:
+        rented, owned = sides(case.figures.scored(names, z))
+        return np.asarray(np.log(rented / owned))
+
     found = []
-    for name, share in zip(names, _total_indices(case, sides, names, base, seed), strict=True):
+    for name, share in zip(names, total_indices(log_ratio, len(names), base=base, seed=seed), strict=True):
         low, high = (saved(end) for end in case.figures.ends(name))
         worth = evppi_usd(drawn[name][:, 0], saving_usd)
         found.append(Weight(name=name, total_fraction=share, low_usd=low, high_usd=high, worth_usd=worth))
@@ -99,15 +103,17 @@ def _present_usd(case: Case, counts: Sequence[Count], drawn: Drawn) -> tuple[Flo
     return found[0], found[1]
 
 
-def _total_indices(case: Case, sides: Sides, names: Sequence[str], base: int, seed: int) -> list[Fraction]:
+def total_indices(outcome: Callable[[Floats], Floats], figures: int, *, base: int, seed: int) -> list[Fraction]:
+    """Of an outcome (samples,) of standard normal figures (samples, figures); base: a power of two."""
     from scipy.special import ndtri
     from scipy.stats import sobol_indices, uniform
 
-    def log_ratio(shares: Floats) -> Floats:
-        rented, owned = sides(case.figures.scored(names, ndtri(shares.T)))
-        return np.log(rented / owned)
-
-    found = sobol_indices(func=log_ratio, n=base, dists=[uniform()] * len(names), rng=np.random.default_rng(seed))
+    found = sobol_indices(
+        func=lambda shares: outcome(ndtri(shares.T)),
+        n=base,
+        dists=[uniform()] * figures,
+        rng=np.random.default_rng(seed),
+    )
     return [float(min(max(share, 0.0), 1.0)) for share in np.nan_to_num(found.total_order)]
 
 

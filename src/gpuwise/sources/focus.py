@@ -256,7 +256,7 @@ class _Reader:
             self.notes.append(Message("rows that were refused: {count}", count=self.rejected))
         self.notes += [
             Message("rows that were refused bill {amount:.2f} {currency}, which is in no sum", amount=amount,
-                    currency=currency)
+                    currency=_printable(currency))
             for currency, amount in self.database.execute(UNREAD).fetchall()
         ]  # fmt: skip
         if self.zone == "UTC" and (count := self._one(ELSEWHERE)):
@@ -285,7 +285,7 @@ _REASONS = {
 
 
 def _reason(why: str, texts: Sequence[str | None]) -> Message:
-    return Message(_REASONS[why].template, text=texts[_COLUMN[why]] or "")
+    return Message(_REASONS[why].template, text=_printable(texts[_COLUMN[why]] or ""))
 
 
 def _ask(name: str, row: int, texts: Sequence[str | None]) -> InvalidInput:
@@ -412,8 +412,15 @@ _FIELDS = tuple(each.name for each in fields(Fact))
 
 def _fact(row: Sequence[Any]) -> Fact:
     """FACTS selects the fields of a fact, in their order."""
-    values = dict(zip(_FIELDS, row, strict=True))
+    values = dict(zip(_FIELDS, map(_printable, row), strict=True))
     return Fact(**{**values, "first": values["first"].replace(tzinfo=UTC), "last": values["last"].replace(tzinfo=UTC)})
+
+
+def _printable(value: Any) -> Any:
+    """A text without what steers a terminal; all else as it is."""
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(sign if sign.isprintable() else " " for sign in value)
 
 
 def _spans(database: DuckDBPyConnection, known: Instances) -> Spans:

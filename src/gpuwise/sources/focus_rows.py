@@ -49,6 +49,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "resource_type": ("ResourceType", "x_ResourceType"),
 }
 """What is read -> the columns that hold it, renamed from version to version; the first that has a value in a row."""
+_JOINED = ("details", "meter", "resource_type")
 NEEDED = (
     "provider", "service", "charge", "currency_text", "start_text", "end_text", "billed_text", "effective_text",
 )  # fmt: skip
@@ -207,7 +208,7 @@ _SUMMED = """
         kind, unused,
         CASE lower(pricing_category) WHEN 'standard' THEN 'standard' WHEN 'committed' THEN 'committed'
             WHEN 'dynamic' THEN 'spot' ELSE 'other' END AS pricing,
-        role, CASE WHEN role = 'unknown' THEN coalesce(machine_name, about[1:60]) END AS machine, flow,
+        role, CASE WHEN role = 'unknown' THEN coalesce(machine_name, lower(description)[1:60]) END AS machine, flow,
         commitment, coalesce(commitment_category, ''), coalesce(commitment_type, ''),
         CASE WHEN status IN ('used', 'unused') THEN status END, why,
         CASE WHEN gpu_h <> 0 AND role = 'machine' THEN known_accelerator END AS accelerator,
@@ -248,8 +249,10 @@ def refused(raw: str) -> str:
 
 
 def picked(found: Mapping[str, Sequence[str]]) -> str:
-    """The columns of COLUMNS, each from the expressions found for it, or NULL."""
-    return ", ".join(f"coalesce({', '.join([*found[name], 'NULL::VARCHAR'])}) AS {name}" for name in COLUMNS)
+    """The columns of COLUMNS, each from the expressions found for it, or NULL; texts that are searched are joined."""
+    ways = {name: "concat_ws(' | ', {})" if name in _JOINED else "coalesce({})" for name in COLUMNS}
+    given = {name: ", ".join([*found[name], "NULL::VARCHAR"]) for name in COLUMNS}
+    return ", ".join(f"nullif({ways[name].format(given[name])}, '') AS {name}" for name in COLUMNS)
 
 
 FACTS = """

@@ -13,7 +13,7 @@ from gpuwise.locale import _, ngettext, words
 from gpuwise.model import Assumption
 from gpuwise.own.decide import Outcome, Range
 from gpuwise.own.fleets import Fleet, Year
-from gpuwise.own.market import BreakEven
+from gpuwise.own.market import BreakEven, by_provider
 from gpuwise.own.sensitivity import SMALL, Weight
 from gpuwise.units import HOURS_PER_MONTH
 from gpuwise.view import figures
@@ -34,8 +34,10 @@ def _blocks(r: Owned) -> Iterator[Block]:
     yield Text(text=_why(r))
     yield options_table(r)
     yield _flow_chart(r)
-    if r.assembled.case.refused:
-        yield Facts(title=_("Not among them"), facts=tuple(_refused(r)))
+    if left_out := tuple(_refused(r)):
+        yield Facts(title=_("Not among them"), facts=left_out)
+    if r.first is not None:
+        yield Text(text=_first(r))
     if r.fleets:
         yield _fleet_table(r)
         yield _year_table(r)
@@ -132,13 +134,12 @@ def _cloud(r: Owned) -> str:
     quote = r.assembled.cloud
     if quote is None:
         return ""
-    prices = [q.usd_per_gpu_hour for q in r.assembled.quotes if q.way == "on-demand"]
-    providers = {q.offer.provider for q in r.assembled.quotes if q.way == "on-demand"}
+    prices = [q.usd_per_gpu_hour for q in by_provider(r.assembled.quotes) if q.way == "on-demand"]
     text = _("The cloud is the cheapest price on demand that is known: {provider}, {price} {money} a GPU-hour ({seen})")
-    more = ngettext(".", "; {n} providers ask up to {most}.", len(providers))
+    more = ngettext(".", "; {n} providers ask up to {most}.", len(prices))
     return (text + more).format(
         provider=quote.offer.provider, price=figures.amount(quote.usd_per_gpu_hour, r.fx), money=figures.code(r.fx),
-        seen=figures.of_day(quote.offer.observed, quote.offer.observed_precision), n=len(providers),
+        seen=figures.of_day(quote.offer.observed, quote.offer.observed_precision), n=len(prices),
         most=figures.amount(max(prices), r.fx),
     )  # fmt: skip
 
@@ -170,7 +171,13 @@ def options_table(r: Owned) -> Table:
         ),
         _("Work that no held GPU takes is rented by the hour; what own servers are worth at the end is taken off."),
     ]
-    return tabulate(_("Options"), columns, list(r.decision.outcomes.values()), notes)
+    return tabulate(_("Options"), columns, [one for one in r.decision.outcomes.values() if takes(one)], notes)
+
+
+def takes(row: Outcome) -> bool:
+    """Does the option hold anything that all cloud, on demand, does not?"""
+    held = row.gpus > 0 or any(gpus.any() for gpus in row.count.gpus.values())
+    return held or row.count.spot or row.option == "on-demand"
 
 
 def _option(r: Owned, row: Outcome) -> Cell:
@@ -220,6 +227,20 @@ def _months(row: Outcome) -> Cell:
 def _refused(r: Owned) -> Iterator[Fact]:
     for name, why in r.assembled.case.refused.items():
         yield Fact(label=option(name), text=words(why))
+    for one in r.decision.outcomes.values():
+        if not takes(one):
+            yield Fact(label=option(one.option), text=_("to take none of it costs least"))
+
+
+def _first(r: Owned) -> str:
+    """From which price of the cloud on the first server pays."""
+    assert r.first is not None
+    text = _("The first own server would be busy {share} of its time: it pays where the cloud costs {price} {money} a "
+             "GPU-hour or more ({site}, middle figures).")  # fmt: skip
+    return text.format(
+        share=figures.percent(r.first.busy_fraction), price=figures.amount(r.first.usd_per_gpu_hour, r.fx),
+        money=figures.code(r.fx), site=option(str(r.site)),
+    )  # fmt: skip
 
 
 def _flow_chart(r: Owned) -> Chart:
