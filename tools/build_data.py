@@ -13,6 +13,7 @@ from pathlib import Path
 import bundle_accelerators
 import bundle_assumptions
 import bundle_epochs
+import bundle_leaving
 import bundle_memory
 import bundle_offers
 import bundle_owning
@@ -55,11 +56,8 @@ def build(source: Path, target: Path) -> None:
     write(target / "tariffs.csv", bundle_tariffs.COLUMNS, tariffs, bundle_tariffs.KEY)
     write(target / "cpu_hosts.csv", bundle_tariffs.CPU_COLUMNS, fact("cpu_hosts"), bundle_tariffs.CPU_COLUMNS[:3])
     write_text(target / "platforms.toml", bundle_tariffs.platforms_toml())
-    servers = bundle_owning.servers(source)
-    hosting, of_owners = bundle_owning.hosting(source)
-    write(target / "servers.csv", bundle_owning.SERVER_COLUMNS, servers, ["id"])
-    write(target / "hosting.csv", bundle_owning.HOSTING_COLUMNS, hosting, bundle_owning.HOSTING_KEY)
-    write(target / "carbon.csv", bundle_owning.CARBON_COLUMNS, bundle_owning.carbon(source), ["country"])
+    of_owners = bundle_owning.build(source, target)
+    bundle_leaving.build(target)
     left_out = [*share_alike, *dropped, *defects, *without_accuracy, *unfit, *no_tariffs, *of_owners]
     write(target / "left_out.csv", ("table", "row_key", "rule", "reason"), left_out, ["table", "row_key", "rule"])
     assumed = bundle_assumptions.assumptions(offers, pools, accelerators, COLLECTED)

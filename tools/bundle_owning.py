@@ -10,7 +10,7 @@ from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
-from bundle_tables import Row, fact, number, read
+from bundle_tables import Row, fact, number, read, write
 
 SERVER_COLUMNS = (
     "id", "vendor", "model", "configuration", "accelerator", "accelerators", "rack_units", "max_power_w", "link",
@@ -30,6 +30,15 @@ SAME_PRICE_DAYS = 7
 """Two prices of one offer are compared where they were seen within so many days."""
 DAYS_PER_YEAR = 365.25
 MIN_DAYS = 30
+
+
+def build(source: Path, target: Path) -> list[Row]:
+    """Write the three tables; for left_out.csv what is no fact about a place."""
+    kept, of_owners = hosting(source)
+    write(target / "servers.csv", SERVER_COLUMNS, servers(source), ["id"])
+    write(target / "hosting.csv", HOSTING_COLUMNS, kept, HOSTING_KEY)
+    write(target / "carbon.csv", CARBON_COLUMNS, carbon(source), ["country"])
+    return of_owners
 
 
 def servers(source: Path) -> list[Row]:

@@ -227,6 +227,7 @@ CASES = [
     ("Hrs", {"ConsumedUnit": "Hrs"}, 1),
     ("hour(s)", {"ConsumedUnit": "hour(s)"}, 1),
     ("Instance-Hours", {"ConsumedUnit": "Instance-Hours"}, 1),
+    ("days", {"ConsumedUnit": "Days"}, 24),
     ("minutes", {"ConsumedUnit": "Minutes", "ConsumedQuantity": "30"}, 0.5),
     ("hours of GPUs are not multiplied", {"ConsumedUnit": "GPU-Hours", "x_InstanceType": "p4d.24xlarge"}, 1),
     ("the priced quantity", {"ConsumedUnit": "", "PricingQuantity": "3", "PricingUnit": "Hours"}, 3),
@@ -240,6 +241,8 @@ CASES = [
     ("tax", {"ChargeCategory": "Tax"}, 0),
     ("what is left unused", {"CommitmentDiscountStatus": "Unused", "CommitmentDiscountId": "c"}, 0),
     ("a reservation of capacity, unused", {"CapacityReservationStatus": "Unused"}, 0),
+    ("the same before there was a column for it", {
+        "ChargeDescription": "$1.006 per Unused Reservation Linux g5.xlarge Instance Hour"}, 0),
     ("software on the machine", {"ChargeDescription": "AWS Marketplace hourly software usage|g5.xlarge"}, 0),
     ("another publisher's", {"PublisherName": "Red Hat Inc."}, 0),
     ("a surcharge of a cluster", {"ServiceName": "Amazon Elastic MapReduce"}, 0),
@@ -262,7 +265,10 @@ def test_the_gpu_hours_of_a_row(row, gpu_h, write, known):
     [("Nvidia Tesla A100 GPU running in Americas", "a100-sxm4-40gb"),
      ("Nvidia Tesla A100 80GB GPU in Iowa", "a100-sxm4-80gb"),
      ("Nvidia L4 GPU attached to Spot Preemptible VMs running in Iowa", "l4"),
-     ("Nvidia H100 80GB Mega GPU running in Iowa", "h100-sxm5-80gb"), ("Nvidia Zeta 9 GPU running in Iowa", None)],
+     ("Nvidia H100 80GB Mega GPU running in Iowa", "h100-sxm5-80gb"),
+     ("Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Iowa", "b200"),
+     ("H200 141GB GPU running in Iowa", "h200-sxm"), ("RTX 6000 96GB running in Iowa", None),
+     ("Nvidia Zeta 9 GPU running in Iowa", None)],
 )  # fmt: skip
 def test_a_card_of_google_is_counted_by_itself_and_named_if_it_is_known(text, accelerator, write, known):
     row = {
@@ -290,6 +296,25 @@ def test_a_gpu_machine_without_a_count_is_named_and_not_guessed(row, name, write
     assert [each.machine for each in bill.unknown] == [name]
     assert bill.unknown[0].effective == 1.5
     assert month(bill).gpu_effective == 0
+
+
+@pytest.mark.parametrize("family", ["A2", "A3", "A3Plus", "A3Ultra", "A4", "G2", "G2 Custom", "G4"])
+def test_cores_beside_googles_cards_are_cost_of_gpus_without_hours(family, write):
+    bill = read_bill(
+        [write({"ProviderName": "Google", "ChargeDescription": f"{family} Instance Core running in Iowa"})]
+    )
+    assert (bill.gpu_h, month(bill).gpu_effective) == (0, 1.5)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"ConsumedUnit": "Months"}, {"ConsumedUnit": "Unit"}, {"ConsumedQuantity": "1,000"}, {"ConsumedQuantity": ""}],
+)
+def test_a_gpu_machine_whose_hours_are_not_told_is_named_and_not_dropped(row, write, known):
+    bill = read_bill([write(row)], Wish(instances=known))
+    assert (bill.gpu_h, month(bill).gpu_effective) == (0, 0)
+    assert [(each.machine, each.effective) for each in bill.unknown] == [("g5.xlarge", 1.5)]
+    assert "nobody says how many or how long" in str(bill.notes[0])
 
 
 def test_a_gpu_machine_without_any_unit_is_named_and_other_rows_without_one_are_not(write, known):
@@ -375,6 +400,17 @@ def test_uc_101_first_of_the_month_slips_into_the_month_before(write):
     with pytest.raises(DataError, match='row 2: ChargePeriodStart "2026-06-31" is no moment') as caught:
         read_bill([wrong])
     assert caught.value.row == 2
+
+
+def test_a_zone_needs_no_seconds(write):
+    bill = read_bill([write({"ChargePeriodStart": "2026-06-10T03:00+03:00"})], Wish(instances=ONE))
+    assert (bill.rejected, bill.start) == (0, datetime(2026, 6, 10, tzinfo=UTC))
+
+
+def test_use_of_more_than_a_year_is_refused_and_stretches_no_series(write):
+    bill = read_bill([write({}, {"ChargePeriodEnd": "2062-06-10T01:00:00Z"})], Wish(instances=ONE))
+    assert (bill.rejected, len(bill.gpus), bill.resolution_h) == (1, 1, 1)
+    assert 'row 3: ChargePeriodEnd "2062-06-10T01:00:00Z" lies more than a year after its start' in str(bill.rejects[0])
 
 
 ONE = Instances(machines={"g5.xlarge": Machine(accelerator="a10g", gpus=1)})

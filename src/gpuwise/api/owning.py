@@ -78,7 +78,7 @@ def own(request: OwnRequest, *, today: date) -> Owned:
         weights=weights(case, decision, seed=asked.seed),
         break_evens=break_evens(found, site) if site else (),
         site=site,
-        fleets=fleets(case, site) if site else (),
+        fleets=fleets(case, site, seed=asked.seed) if site else (),
         years=years(case, site) if site else (),
         first=first(case, site) if site else None,
         move=None,

@@ -287,8 +287,8 @@ def _notes(
     ]
     notes += [
         Message(
-            "{machine} ({provider}): GPUs by its name, and nobody says how many: {rows} rows, {hours:.6g} h and "
-            "{amount:.2f} {currency} are not in the GPU figures",
+            "{machine} ({provider}): GPUs by its name, and nobody says how many or how long: {rows} rows, "
+            "{hours:.6g} h and {amount:.2f} {currency} are not in the GPU figures",
             machine=each.machine, provider=each.provider, rows=each.rows, hours=each.hours, amount=each.effective,
             currency=each.currency,
         )

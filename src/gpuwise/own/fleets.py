@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpuwise.model import Assumption
-from gpuwise.own.case import Case, Count, asset, servers, stack, world
+from gpuwise.own.case import SEARCHED, Case, Count, asset, servers, stack, waiting_servers, world
 from gpuwise.own.choose import discount
-from gpuwise.own.figures import Figures
-from gpuwise.own.plan import flows, own_usd_per_gpu_hour
+from gpuwise.own.figures import Drawn, Figures
+from gpuwise.own.plan import World, flows, own_usd_per_gpu_hour
 from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd, UsdPerHour
 
 SHOWN = 8
@@ -20,7 +20,7 @@ SHOWN = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """So many servers in the middle case. present_usd: value today of all that is paid, the rest rented by the hour.
+    """So many servers, on average over chance. present_usd: value today of all that is paid, the rest by the hour.
 
     owned_fraction: of the work done on them; busy_fraction: of their time in which they work, None for none.
     last_fraction: the same of the last server: of it, how much does it work? best: the least present_usd of these.
@@ -45,29 +45,29 @@ class Year:
     gpus: int
 
 
-def fleets(case: Case, site: str) -> tuple[Fleet, ...]:
-    """Numbers of servers from none to twice the best one."""
-    middle = case.figures.middle()
-    lived = world(case, middle)
-    best = servers(case, middle, lived, site)
+def fleets(case: Case, site: str, *, seed: int = 0) -> tuple[Fleet, ...]:
+    """Numbers of servers from none to twice the best one, over the paths by which that one was chosen."""
+    rng = np.random.default_rng(seed)
+    drawn = case.figures.drawn(SEARCHED, rng)
+    lived = world(case, drawn, rng)
+    best = waiting_servers(case, case.figures.middle(), site) if case.at_home else servers(case, drawn, lived, site)
     upto = max(2 * best, 2)
     most = case.most.get(site)
     numbers = sorted({int(n) for n in np.rint(np.linspace(0, upto, SHOWN))} | {best, max(best - 1, 0), best + 1})
-    found = [_fleet(case, site, number) for number in numbers if most is None or number <= most]
-    least = min(fleet.present_usd for fleet in found)
-    return tuple(replace(fleet, best=fleet.present_usd == least) for fleet in found)
+    found = [_fleet(case, site, number, drawn, lived) for number in numbers if most is None or number <= most]
+    return tuple(replace(fleet, best=fleet.servers == best) for fleet in found)
 
 
-def _fleet(case: Case, site: str, number: int) -> Fleet:
-    middle = case.figures.middle()
-    lived = world(case, middle)
-    layers, rest = stack(case, Count(servers={site: number}), middle)
+def _fleet(case: Case, site: str, number: int, drawn: Drawn, lived: World) -> Fleet:
+    layers, rest = stack(case, Count(servers={site: number}), drawn)
     paid = flows(layers, rest, lived)
-    present = float((paid.total_usd * discount(case.months, middle["discount_fraction"])).sum())
+    factors = discount(case.months, drawn["discount_fraction"])
+    present = float((paid.total_usd * factors).sum(axis=1).mean())
     if not number:
         return Fleet(servers=0, gpus=0, present_usd=present, owned_fraction=0.0, busy_fraction=None, last_fraction=None)
-    work, room = paid.served_gpu_h[0].sum(), layers[0].gpus(case.months).sum() * HOURS_PER_MONTH
-    before = flows(stack(case, Count(servers={site: number - 1}), middle)[0], rest, lived)
+    held = np.broadcast_to(layers[0].gpus(case.months), lived.demand_gpu_h.shape)
+    work, room = paid.served_gpu_h[0].sum(), held.sum() * HOURS_PER_MONTH
+    before = flows(stack(case, Count(servers={site: number - 1}), drawn)[0], rest, lived)
     less = before.served_gpu_h[0].sum() if number > 1 else 0.0
     return Fleet(
         servers=number,
@@ -89,8 +89,8 @@ class First:
 
 def first(case: Case, site: str) -> First:
     """A year's cost over the hours that it would work, and the energy of one: the break-even price at that use."""
-    one = _fleet(case, site, 1)
     middle = case.figures.middle()
+    one = _fleet(case, site, 1, middle, world(case, middle))
     server = asset(case, middle, site, alone=True)
     busy = float(one.busy_fraction or 0.0)
     hourly = own_usd_per_gpu_hour(server, middle["discount_fraction"], busy)

@@ -33,7 +33,7 @@ Kind = Literal["usage", "purchase", "tax", "credit", "adjustment", "correction"]
 """ChargeCategory; correction where ChargeClass says so."""
 Role = Literal["none", "machine", "card", "beside", "unknown"]
 """machine: a machine with GPUs. card: a GPU billed by itself (Google). beside: cores and memory billed beside such a
-card. unknown: by its name a machine with GPUs, and nobody says with how many."""
+card. unknown: by its name a machine with GPUs, and nobody says with how many, or for how long."""
 Pricing = Literal["standard", "committed", "spot", "other"]
 """PricingCategory; spot is FOCUS's Dynamic."""
 MOST_OF_THE_HOURS = 0.95
@@ -187,8 +187,8 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownMachine:
-    """Machines that have GPUs by their name, of a number that nobody says: neither hours nor cost are in the months'
-    GPU figures. hours: of machines."""
+    """Machines that have GPUs by their name, of a number or for a time that nobody says: neither hours nor cost are in
+    the months' GPU figures. hours: of machines, as far as they are told."""
 
     machine: str
     provider: str

@@ -272,11 +272,12 @@ def _in_file(number: int, broken: Sequence[int]) -> int:
     return number
 
 
-_COLUMN = {"start": 0, "end": 1, "order": 1, "billed": 2, "effective": 3, "currency": 4, "category": 5}
+_COLUMN = {"start": 0, "end": 1, "order": 1, "long": 1, "billed": 2, "effective": 3, "currency": 4, "category": 5}
 _REASONS = {
     "start": Message('ChargePeriodStart "{text}" is no moment of this century'),
     "end": Message('ChargePeriodEnd "{text}" is no moment of this century'),
     "order": Message('ChargePeriodEnd "{text}" lies before its start'),
+    "long": Message('ChargePeriodEnd "{text}" lies more than a year after its start'),
     "billed": Message('BilledCost "{text}" is no number'),
     "effective": Message('EffectiveCost "{text}" is no number'),
     "currency": Message('BillingCurrency "{text}" is no code of three letters'),

@@ -60,6 +60,7 @@ _YEARS = "TIMESTAMP '2000-01-01' AND TIMESTAMP '2100-01-01'"
 _HOURS = ("hour", "hours", "hr", "hrs", "h", "hour(s)")
 UNITS: tuple[tuple[str, float, bool], ...] = (
     *((f"{of}{unit}", 1.0, of == "gpu ") for of in ("", "instance ", "vm ", "machine ", "gpu ") for unit in _HOURS),
+    *((unit, 24.0, False) for unit in ("day", "days")),
     *((unit, 1 / 60, False) for unit in ("minute", "minutes", "min", "mins")),
     *((unit, 1 / 3600, False) for unit in ("second", "seconds", "sec", "secs", "s")),
 )
@@ -71,9 +72,14 @@ _GOOGLE = r"(?:a[2-4]x?|g[2-4])-[a-z]+-[0-9]+g?"
 MACHINE = rf"\b(?:{_AWS}|{_AZURE}|{_GOOGLE})\b"
 GPU_FAMILY = r"^(?:p[2-9][a-z0-9-]*\.|g[2-9][a-z0-9-]*\.|n[cdgv][0-9]|(?:a[2-4]x?|g[2-4])-)"
 _BESIDE = r"\b(?:core|cpu|ram|memory|commitment)\b"
-_GOOGLE_MACHINE = r"\b(?:a[2-4]x?|g[24]) (?:instance|vm)\b"
+_GOOGLE_MACHINE = r"\b(?:a[2-4](?:x|plus|mega|ultra)?|g[24])(?: custom)? (?:instance|vm)\b"
+_GOOGLE_CARD = r"nvidia (.+?) gpu|\b([abhlv][0-9]+ [0-9]+gb) gpu|\b(rtx [0-9]+ [0-9]+gb) running"
+_SPAN = "^(?:week|month|mo|year|yr|unit|each)s?$"
+"""Units of a machine that do not tell its hours: a month of it may be the part of one in which it ran."""
 _COUNT = """regexp_extract(details, '(?i)"(?:x_)?GpuCount" *: *"?([0-9.]+)', 1)"""
 _TWICE = r"licen[cs]e|mapreduce|kubernetes|marketplace"
+_UNUSED = r"\bunused (?:reservation|capacity)"
+"""Capacity that was reserved and not used, as AWS describes it: FOCUS 1.0 has no column for it."""
 _SOFTWARE = r"\bsoftware\b|marketplace"
 _OUT = r"data transfer|egress|bandwidth|transfer out|outbound"
 _WITHIN = r"transfer in\b|ingress|inbound|regional data transfer|availability zone|intra"
@@ -94,9 +100,9 @@ CREATE TEMP TABLE units (unit VARCHAR, hours DOUBLE, each_gpu BOOLEAN);
 
 def _moment(text: str) -> str:
     """UTC of a text; NULL if it is none. $days: what comes first in days with strokes, '' if nobody says."""
-    seconds = f"regexp_replace({text}, '([T ][0-9]{{2}}:[0-9]{{2}})(Z?)$', '\\1:00\\2')"
+    seconds = f"regexp_replace({text}, '([T ][0-9]{{2}}:[0-9]{{2}})(Z?|[+-][0-9]{{2}}:[0-9]{{2}})$', '\\1:00\\2')"
     return f"""CASE
-        WHEN regexp_matches({text}, ':.*[+-]') THEN timezone('UTC', try_cast({text} AS TIMESTAMPTZ))
+        WHEN regexp_matches({text}, ':.*[+-]') THEN timezone('UTC', try_cast({seconds} AS TIMESTAMPTZ))
         WHEN {_strokes(text)} THEN CASE $days
             WHEN 'day first' THEN try_cast(regexp_replace({text}, '{_STROKES}', '\\3-\\2-\\1') AS TIMESTAMP)
             WHEN 'month first' THEN try_cast(regexp_replace({text}, '{_STROKES}', '\\3-\\1-\\2') AS TIMESTAMP) END
@@ -140,6 +146,7 @@ _CHECKED = f"""
         WHEN start IS NULL THEN 'start'
         WHEN stop IS NULL THEN 'end'
         WHEN stop < start THEN 'order'
+        WHEN category = 'usage' AND stop > start + INTERVAL 366 DAYS THEN 'long'
         WHEN billed IS NULL THEN 'billed'
         WHEN effective IS NULL THEN 'effective'
         WHEN NOT coalesce(regexp_full_match(currency, '[A-Z]{{3}}'), false) THEN 'currency'
@@ -151,7 +158,8 @@ _NAMED = rf"""
         CASE WHEN category IN ('usage', 'purchase') AND lower(charge_class) = 'correction' THEN 'correction'
             ELSE category END AS kind,
         lower(commitment_status) AS status,
-        coalesce(status = 'unused', false) OR coalesce(lower(reservation_status) = 'unused', false) AS unused,
+        coalesce(status = 'unused', false) OR coalesce(lower(reservation_status) = 'unused', false)
+            OR coalesce(regexp_matches(lower(description), '{_UNUSED}'), false) AS unused,
         lower(concat_ws(' | ', description, meter, resource_type)) AS about,
         lower(coalesce(provider, '')) AS seller,
         lower(concat_ws(' ', service, meter)) AS sold,
@@ -160,12 +168,16 @@ _NAMED = rf"""
             nullif(regexp_extract(details, '(?i)"(?:x_)?(?:InstanceType|ServiceType)" *: *"([^"]+)"', 1), ''), instance,
             nullif(regexp_extract(about, '{MACHINE}'), '')) AS machine_text,
         {_bare("machine_text")} AS machine_name,
-        CASE WHEN seller LIKE '%google%' THEN nullif(regexp_extract(about, 'nvidia (.+?) gpu', 1), '') END AS sku_card,
+        CASE WHEN seller LIKE '%google%' THEN nullif(concat_ws('', regexp_extract(about, '{_GOOGLE_CARD}', 1),
+            regexp_extract(about, '{_GOOGLE_CARD}', 2), regexp_extract(about, '{_GOOGLE_CARD}', 3)),
+            '') END AS sku_card,
         consumed.hours IS NOT NULL AND try_cast(consumed_text AS DOUBLE) IS NOT NULL AS by_consumed,
         CASE WHEN by_consumed THEN {_number("consumed_text")} * {_block("consumed_unit")} * consumed.hours
             ELSE {_number("priced_text")} * {_block("priced_unit")} * priced.hours END AS row_hours,
         CASE WHEN by_consumed THEN consumed.each_gpu ELSE coalesce(priced.each_gpu, false) END AS each_gpu,
-        consumed_unit IS NULL AND priced_unit IS NULL AS unitless
+        consumed_unit IS NULL AND priced_unit IS NULL OR consumed.hours IS NOT NULL OR priced.hours IS NOT NULL
+            OR coalesce(regexp_matches(coalesce({_unit("consumed_unit")}, {_unit("priced_unit")}), '{_SPAN}'), false)
+            AS untold
     FROM checked
     LEFT JOIN units AS consumed ON consumed.unit = {_unit("consumed_unit")}
     LEFT JOIN units AS priced ON priced.unit = {_unit("priced_unit")}"""
@@ -185,7 +197,7 @@ _JUDGED = rf"""
             WHEN seller LIKE '%google%' AND regexp_matches(about, '{_BESIDE}')
                 THEN CASE WHEN sku_card IS NOT NULL OR gpu_family OR regexp_matches(about, '{_GOOGLE_MACHINE}')
                     THEN 'beside' ELSE 'none' END
-            WHEN NOT timed THEN CASE WHEN unitless AND (gpu_family OR gpu_count > 0) THEN 'unknown' ELSE 'none' END
+            WHEN NOT timed THEN CASE WHEN untold AND (gpu_family OR gpu_count > 0) THEN 'unknown' ELSE 'none' END
             WHEN coalesce(gpu_count, known_gpus) > 0 OR (each_gpu AND gpu_count IS NULL) THEN 'machine'
             WHEN gpu_count = 0 THEN 'none'
             WHEN gpu_family OR regexp_matches(about, '\bgpu') THEN 'unknown'

@@ -60,7 +60,7 @@ def version() -> str:
 @cache
 def accelerators() -> Mapping[str, Accelerator]:
     """All accelerators, by id."""
-    return {row["id"]: _accelerator(row) for row in _rows("accelerators.csv")}
+    return {row["id"]: _accelerator(row) for row in rows("accelerators.csv")}
 
 
 @cache
@@ -84,7 +84,7 @@ def facts() -> Facts:
     return Facts(
         accelerators=accelerators(),
         fx=fx(),
-        countries={(row["provider"], row["region"]): row["country"] for row in _rows("regions.csv")},
+        countries={(row["provider"], row["region"]): row["country"] for row in rows("regions.csv")},
         instances=_instances,
         usual_usd_per_hour=_usual_usd_per_hour,
         version=hashlib.sha256(b"".join(_content(name) for name in names)).hexdigest(),
@@ -95,7 +95,7 @@ def facts() -> Facts:
 def _instances() -> Mapping[tuple[str, str], int]:
     """The number of GPUs of every instance type of the bundled offers; names without a digit are no types."""
     counts: dict[tuple[str, str], set[int]] = {}
-    for row in _rows("offers.csv"):
+    for row in rows("offers.csv"):
         if any(letter.isdigit() for letter in row["instance"]):
             counts.setdefault((row["provider"], row["instance"]), set()).add(int(row["accelerators"]))
     return {name: found.pop() for name, found in counts.items() if len(found) == 1}
@@ -105,14 +105,14 @@ def _instances() -> Mapping[tuple[str, str], int]:
 def _usual_usd_per_hour() -> Mapping[str, float]:
     from gpuwise.integrity import usual_usd_per_hour  # only a list that is new has its prices questioned
 
-    return usual_usd_per_hour(list(_rows("offers.csv")))
+    return usual_usd_per_hour(list(rows("offers.csv")))
 
 
 @cache
 def rates() -> Mapping[str, tuple[Fx, ...]]:
     """Every exchange rate of each currency, the oldest first."""
     found: dict[str, tuple[Fx, ...]] = {}
-    for row in sorted(_rows("fx.csv"), key=lambda row: row["observed"]):
+    for row in sorted(rows("fx.csv"), key=lambda row: row["observed"]):
         day = date.fromisoformat(row["observed"])
         rate = Fx(code=row["code"], usd_per_unit=float(row["usd_per_unit"]), observed=day, source=row["source"])
         found[rate.code] = (*found.get(rate.code, ()), rate)
@@ -133,12 +133,12 @@ def workloads() -> Mapping[str, Workload]:
 
 def throughput(workloads: Collection[str] | None = None) -> tuple[BenchmarkResult, ...]:
     """Measured rates of these workloads (names as in the table), or of all."""
-    return tuple(_benchmark(row) for row in _rows("throughput.csv", workloads))
+    return tuple(_benchmark(row) for row in rows("throughput.csv", workloads))
 
 
 def inference(workloads: Collection[str] | None = None) -> tuple[BenchmarkResult, ...]:
     """Measured rates of forward passes of these workloads, or of all."""
-    return tuple(_answering(row) for row in _rows("inference.csv", workloads))
+    return tuple(_answering(row) for row in rows("inference.csv", workloads))
 
 
 @cache
@@ -151,13 +151,13 @@ def model() -> Model:
 @cache
 def measured() -> frozenset[str]:
     """The workloads that the throughput table has, by name."""
-    return frozenset(row["workload"] for row in _rows("throughput.csv"))
+    return frozenset(row["workload"] for row in rows("throughput.csv"))
 
 
 @cache
 def measured_cards() -> frozenset[str]:
     """The accelerators that the throughput table has, by id."""
-    return frozenset(row["accelerator"] for row in _rows("throughput.csv"))
+    return frozenset(row["accelerator"] for row in rows("throughput.csv"))
 
 
 @cache
@@ -168,12 +168,12 @@ def counts() -> Mapping[str, Work]:
             gmacs=float(row["gmacs"]),
             activations_m=float(row["activations_m"]),
             parameters_m=float(row["parameters_m"]),
-            operations=_number(row["operations"]) or UNKNOWN_OPERATIONS,
-            stored_m=_number(row["stored_m"]),
-            launches=_number(row["launches"]),
-            depthwise_gmacs=_number(row["depthwise_gmacs"]),
+            operations=number(row["operations"]) or UNKNOWN_OPERATIONS,
+            stored_m=number(row["stored_m"]),
+            launches=number(row["launches"]),
+            depthwise_gmacs=number(row["depthwise_gmacs"]),
         )
-        for row in _rows("counts.csv")
+        for row in rows("counts.csv")
     }
 
 
@@ -181,7 +181,7 @@ def counts() -> Mapping[str, Work]:
 def memory() -> Mapping[str, tuple[MemoryReading, ...]]:
     """Workload of the memory table -> what a driver saw its runs take of one device."""
     found: dict[str, tuple[MemoryReading, ...]] = {}
-    for row in _rows("memory.csv"):
+    for row in rows("memory.csv"):
         found[row["workload"]] = (*found.get(row["workload"], ()), _memory(row))
     return found
 
@@ -197,7 +197,7 @@ def hosts() -> tuple[HostFact, ...]:
             cpu_architecture=row["cpu_architecture"],
             source=row["source"],
         )
-        for row in _rows("cpu_architectures.csv")
+        for row in rows("cpu_architectures.csv")
     )
 
 
@@ -214,7 +214,7 @@ def epochs() -> tuple[EpochReference, ...]:
             cv_fraction=float(row["cv_fraction"]),
             source=row["source"],
         )
-        for row in _rows("epochs.csv")
+        for row in rows("epochs.csv")
     )
 
 
@@ -235,7 +235,7 @@ def unassumed() -> Mapping[str, str]:
 @cache
 def servers() -> tuple[Server, ...]:
     """Machines that can be bought; several prices of one are several."""
-    return tuple(_server(row) for row in _rows("servers.csv"))
+    return tuple(_server(row) for row in rows("servers.csv"))
 
 
 @cache
@@ -247,7 +247,7 @@ def hosting() -> tuple[HostingFact, ...]:
             unit=row["unit"], customer=row["customer"], observed=date.fromisoformat(row["observed"]),
             observed_precision=row["observed_precision"], source=row["source"], note=row["note"],
         )
-        for row in _rows("hosting.csv")
+        for row in rows("hosting.csv")
     )  # fmt: skip
 
 
@@ -259,7 +259,7 @@ def carbon() -> Mapping[str, GridCarbon]:
             country=row["country"], name=row["name"], year=int(row["year"]),
             g_co2e_per_kwh=float(row["g_co2e_per_kwh"]), source=row["source"],
         )
-        for row in _rows("carbon.csv")
+        for row in rows("carbon.csv")
     }  # fmt: skip
 
 
@@ -304,13 +304,13 @@ def providers() -> Mapping[str, Provider]:
 def tariffs() -> Tariffs:
     """Prices of disks, of data that leaves, and of addresses."""
     tiers: dict[tuple[str, ...], list[Tier]] = {}
-    for row in sorted(_rows("tariffs.csv"), key=lambda row: float(row["start"])):
+    for row in sorted(rows("tariffs.csv"), key=lambda row: float(row["start"])):
         key = (row["provider"], row["region"], row["item"], row["observed"], row["source"])
-        tier = Tier(start=float(row["start"]), end=_number(row["end"]), usd_per_unit=float(row["usd_per_unit"]))
+        tier = Tier(start=float(row["start"]), end=number(row["end"]), usd_per_unit=float(row["usd_per_unit"]))
         tiers.setdefault(key, []).append(tier)
     return Tariffs(
         Tariff(
-            provider=provider, region=region or None, item=cast(Item, item), tiers=tuple(found), observed=_day(day),
+            provider=provider, region=region or None, item=cast(Item, item), tiers=tuple(found), observed=day(day),
             source=source,
         )
         for (provider, region, item, day, source), found in tiers.items()
@@ -324,21 +324,21 @@ def cpu_hosts() -> tuple[CpuHost, ...]:
         CpuHost(
             provider=row["provider"], instance=row["instance"], region=row["region"], vcpus=int(row["vcpus"]),
             memory_gib=float(row["memory_gib"]), usd_per_hour=float(row["usd_per_hour"]),
-            observed=_day(row["observed"]), source=row["source"],
+            observed=day(row["observed"]), source=row["source"],
         )
-        for row in _rows("cpu_hosts.csv")
+        for row in rows("cpu_hosts.csv")
     )  # fmt: skip
 
 
 @cache
 def sources() -> Mapping[str, Mapping[str, str]]:
     """Key of a source -> title, url, retrieved, licence."""
-    return {row["key"]: row for row in _rows("sources.csv")}
+    return {row["key"]: row for row in rows("sources.csv")}
 
 
 def left_out() -> tuple[Mapping[str, str], ...]:
     """Figures that were found and not bundled: table, row_key, rule, reason."""
-    return tuple(_rows("left_out.csv"))
+    return tuple(rows("left_out.csv"))
 
 
 def contents() -> Mapping[str, bytes]:
@@ -350,25 +350,27 @@ def contents() -> Mapping[str, bytes]:
 
 def tables() -> Mapping[str, list[dict[str, str]]]:
     """Every CSV table as text: name -> rows of column -> cell, for `integrity.check`."""
-    return {name.removesuffix(".csv"): list(_rows(name)) for name in contents() if name.endswith(".csv")}
+    return {name.removesuffix(".csv"): list(rows(name)) for name in contents() if name.endswith(".csv")}
 
 
 def _content(name: str) -> bytes:
     return (files("gpuwise") / "data" / name).read_bytes()
 
 
-def _rows(name: str, keys: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
+def rows(name: str, keys: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
     """The rows of a table, column -> text; only those whose first column is one of `keys`, if given."""
     reader = csv.reader(io.StringIO(_content(name).decode(), newline=""))
     header = next(reader)
     return (dict(zip(header, row, strict=True)) for row in reader if keys is None or row[0] in keys)
 
 
-def _number(text: str) -> float | None:
+def number(text: str) -> float | None:
+    """None for an empty cell."""
     return float(text) if text else None
 
 
-def _day(text: str) -> date | None:
+def day(text: str) -> date | None:
+    """None for an empty cell."""
     return date.fromisoformat(text) if text else None
 
 
@@ -378,12 +380,12 @@ NO_PRICE = Message("no public price was found: give yours with --server-price")
 def _server(row: Mapping[str, Any]) -> Server:
     texts = ("id", "vendor", "model", "configuration", "currency", "price_kind", "observed_precision", "source", "note")
     figures: dict[str, Any] = {name: row[name] for name in texts}
-    figures |= {name: _number(row[name]) for name in ("rack_units", "max_power_w", "price_usd", "price_native")}
+    figures |= {name: number(row[name]) for name in ("rack_units", "max_power_w", "price_usd", "price_native")}
     figures |= {name: row[name] or None for name in ("accelerator", "link", "cpu")}
     return Server(
         **figures,
         accelerators=int(row["accelerators"]) if row["accelerators"] else None,
-        observed=_day(row["observed"]),
+        observed=day(row["observed"]),
         complete=row["complete"] == "yes",
         reasons={} if row["price_usd"] else {"price_usd": NO_PRICE},
     )
@@ -393,13 +395,13 @@ def _accelerator(row: Mapping[str, Any]) -> Accelerator:
     figures = ("usable_memory_gib", "bandwidth_gb_per_s", "tdp_w", "link_gb_per_s")
     rates = tuple(f"{kind}_tflops" for kind in ("fp32", "tf32", "fp16", "bf16", "fp8"))
     texts: dict[str, Any] = {c: row[c] for c in ("id", "name", "vendor", "architecture", "form_factor")}
-    numbers: dict[str, Any] = {c: _number(row[c]) for c in (*figures, *rates)}
+    numbers: dict[str, Any] = {c: number(row[c]) for c in (*figures, *rates)}
     return Accelerator(
         **texts,
         **numbers,
         memory_gib=float(row["memory_gib"]),
         link=row["link"] or None,
-        launched=_day(row["launched"]),
+        launched=day(row["launched"]),
         aliases=tuple(row["aliases"].split(";")) if row["aliases"] else (),
     )
 
@@ -444,6 +446,6 @@ def _benchmark(row: Mapping[str, Any]) -> BenchmarkResult:
         software=row["software"] or None,
         memory_format=row["memory_format"] or None,
         link=row["link"] or None,
-        observed=_day(row["observed"]),
+        observed=day(row["observed"]),
         source=Source(kind="published", ref=row["source"]),
     )

@@ -285,7 +285,7 @@ def _fleet_table(r: Owned) -> Table:
         column("last_fraction", _("The last one busy"), lambda row: _share(row.last_fraction), kind="number"),
     ]  # fmt: skip
     title = _("How many to own ({site}), the rest by the hour").format(site=option(str(r.site)))
-    return tabulate(title, columns, r.fleets, [_("The middle case; exact for it.")])
+    return tabulate(title, columns, r.fleets, [_("Means over chance; the best number is chosen by them.")])
 
 
 def _year_table(r: Owned) -> Table:
@@ -411,6 +411,11 @@ def _energy(r: Owned) -> Iterator[Fact]:
         yield Fact(label=option(one.option), text=text, why=words(one.origin))
 
 
+def _origin(row: Assumption) -> Cell:
+    text = " ".join(filter(None, (row.source, str(row.observed or ""))))
+    return Cell(shown=text, value=text, title=row.note)
+
+
 def _figures_table(r: Owned) -> Table:
     """Every figure that the answer stands on."""
     columns: list[Made[Assumption]] = [
@@ -418,8 +423,7 @@ def _figures_table(r: Owned) -> Table:
         column("value", _("Value"), lambda row: Cell(shown=f"{row.value:,.4g}", value=row.value), kind="number"),
         column("range", _("Range"), lambda row: word("" if row.low is None else _range(row))),
         column("unit", _("Unit"), lambda row: word("" if row.unit == "1" else row.unit)),
-        column("source", _("Origin"), lambda row: word(" ".join(filter(None, (row.source, str(row.observed or "")))))),
-        column("note", _("Note"), lambda row: word(row.note), rank=3),
+        column("source", _("Origin"), _origin),
     ]  # fmt: skip
     rows = [one for _name, one in sorted(r.assembled.case.figures.by_name.items()) if one.source != "none"]
     return tabulate(
