@@ -245,7 +245,7 @@ def test_conditions_close_options_and_say_why():
     closed = {
         "premises": answer(demand="40 GPUs", gpu="H100-SXM", data_must_stay="on-premises"),
         "capex": answer(**AWS, no_capex=True),
-        "weeks": answer(**AWS, by="2026-12-20"),
+        "weeks": answer(**AWS, by="2026-12-10"),
         "feeds": answer(**AWS, room_power="5kW"),
     }
     for word, found in closed.items():

@@ -6,7 +6,7 @@ from datetime import date
 from functools import cache
 
 from gpuwise.asset import ColdTier, LeadTime, Link, Service, Waiver
-from gpuwise.store.package import day, number, rows
+from gpuwise.store.package import day_of, number, rows
 
 
 @cache
@@ -18,7 +18,7 @@ def services() -> tuple[Service, ...]:
             category=row["category"], gives=row["gives"], portability=row["portability"],
             replacement=row["replacement"], effort_low_days=number(row["effort_low_days"]),
             effort_high_days=number(row["effort_high_days"]), valid_from=date.fromisoformat(row["valid_from"]),
-            valid_until=day(row["valid_until"]), source=row["source"], note=row["note"],
+            valid_until=day_of(row["valid_until"]), source=row["source"], note=row["note"],
         )
         for row in rows("services.csv")
     )  # fmt: skip
@@ -30,7 +30,7 @@ def waivers() -> tuple[Waiver, ...]:
     return tuple(
         Waiver(
             where=row["where"], covers=row["covers"], condition=row["condition"], usd_per_gb=number(row["usd_per_gb"]),
-            valid_from=date.fromisoformat(row["valid_from"]), valid_until=day(row["valid_until"]),
+            valid_from=date.fromisoformat(row["valid_from"]), valid_until=day_of(row["valid_until"]),
             source=row["source"], note=row["note"],
         )
         for row in rows("waivers.csv")

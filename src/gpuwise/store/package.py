@@ -310,7 +310,7 @@ def tariffs() -> Tariffs:
         tiers.setdefault(key, []).append(tier)
     return Tariffs(
         Tariff(
-            provider=provider, region=region or None, item=cast(Item, item), tiers=tuple(found), observed=day(day),
+            provider=provider, region=region or None, item=cast(Item, item), tiers=tuple(found), observed=day_of(day),
             source=source,
         )
         for (provider, region, item, day, source), found in tiers.items()
@@ -324,7 +324,7 @@ def cpu_hosts() -> tuple[CpuHost, ...]:
         CpuHost(
             provider=row["provider"], instance=row["instance"], region=row["region"], vcpus=int(row["vcpus"]),
             memory_gib=float(row["memory_gib"]), usd_per_hour=float(row["usd_per_hour"]),
-            observed=day(row["observed"]), source=row["source"],
+            observed=day_of(row["observed"]), source=row["source"],
         )
         for row in rows("cpu_hosts.csv")
     )  # fmt: skip
@@ -369,7 +369,7 @@ def number(text: str) -> float | None:
     return float(text) if text else None
 
 
-def day(text: str) -> date | None:
+def day_of(text: str) -> date | None:
     """None for an empty cell."""
     return date.fromisoformat(text) if text else None
 
@@ -385,7 +385,7 @@ def _server(row: Mapping[str, Any]) -> Server:
     return Server(
         **figures,
         accelerators=int(row["accelerators"]) if row["accelerators"] else None,
-        observed=day(row["observed"]),
+        observed=day_of(row["observed"]),
         complete=row["complete"] == "yes",
         reasons={} if row["price_usd"] else {"price_usd": NO_PRICE},
     )
@@ -401,7 +401,7 @@ def _accelerator(row: Mapping[str, Any]) -> Accelerator:
         **numbers,
         memory_gib=float(row["memory_gib"]),
         link=row["link"] or None,
-        launched=day(row["launched"]),
+        launched=day_of(row["launched"]),
         aliases=tuple(row["aliases"].split(";")) if row["aliases"] else (),
     )
 
@@ -446,6 +446,6 @@ def _benchmark(row: Mapping[str, Any]) -> BenchmarkResult:
         software=row["software"] or None,
         memory_format=row["memory_format"] or None,
         link=row["link"] or None,
-        observed=day(row["observed"]),
+        observed=day_of(row["observed"]),
         source=Source(kind="published", ref=row["source"]),
     )

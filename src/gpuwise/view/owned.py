@@ -50,8 +50,8 @@ def _blocks(r: Owned) -> Iterator[Block]:
     yield Facts(title=_("Energy and carbon"), facts=tuple(_energy(r)))
     yield _figures_table(r)
     if r.assembled.missing:
-        left_out = "; ".join(words(each) for each in r.assembled.missing)
-        yield Text(text=_("Unknown and not contained: {what}.").format(what=left_out), role="note")
+        absent = "; ".join(words(each) for each in r.assembled.missing)
+        yield Text(text=_("Unknown and not contained: {what}.").format(what=absent), role="note")
 
 
 # ---- the advice ----
