@@ -47,6 +47,8 @@ ASK = {
     "data": ["data", "list"],
     "accuracy": ["accuracy"],
     "bill": ["bill", "events.toml"],
+    "own": ["own", "--demand", "8GPUs", "--gpu", "H100-SXM"],
+    "exit": ["exit", "usage.csv"],
 }
 EVERY = pytest.mark.parametrize("verb", QUESTIONS)
 
@@ -106,6 +108,12 @@ class World:
 
     def bill(self, request: object, *, today: date) -> Reply:
         return self._answer("bill", request, today)
+
+    def own(self, request: object, *, today: date) -> Reply:
+        return self._answer("own", request, today)
+
+    def exit(self, request: object, *, today: date) -> Reply:
+        return self._answer("exit", request, today)
 
     def measure(self, request: object, *, today: date, tell: Callable[[Message], None]) -> Reply:
         return self._long("measure", request, today, tell)

@@ -65,7 +65,7 @@ def test_a_demand_without_its_units_is_refused(text):
 
 @pytest.mark.parametrize(("text", "yearly"), [("20%/y", 0.2), ("3%/month", 1.03**12 - 1), ("-5 % a year", -0.05)])
 def test_a_growth_is_a_share_with_its_time(text, yearly):
-    assert asked(growth=text).growth_fraction_per_year == pytest.approx(yearly)
+    assert asked(demand="8 GPUs", growth=text).growth_fraction_per_year == pytest.approx(yearly)
 
 
 @pytest.mark.parametrize("text", ["20%", "0.2", "20", "-100%/y", "9900%/month", "20%/moon"])

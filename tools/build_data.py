@@ -23,15 +23,14 @@ import bundle_tariffs
 import bundle_throughput
 from bundle_tables import fact, write, write_text
 
-COLLECTED = "2026-11-30"
-BUILD_DATE = "2026-12-01"
+BUILD_DATE = "2026-11-30"
 VERSION = BUILD_DATE.replace("-", ".")
 TARGET = Path(__file__).parent.parent / "src" / "gpuwise" / "data"
 
 
 def build(source: Path, target: Path) -> None:
     """Write every file of the data package into `target`."""
-    accelerators, share_alike = bundle_accelerators.build(source, COLLECTED)
+    accelerators, share_alike = bundle_accelerators.build(source, BUILD_DATE)
     offers, dropped = bundle_offers.build(source, {r["id"]: r for r in accelerators})
     measured, answers, counts, defects = bundle_throughput.build(source)
     epochs, without_accuracy = bundle_epochs.build(source)
@@ -60,8 +59,8 @@ def build(source: Path, target: Path) -> None:
     bundle_leaving.build(target)
     left_out = [*share_alike, *dropped, *defects, *without_accuracy, *unfit, *no_tariffs, *of_owners]
     write(target / "left_out.csv", ("table", "row_key", "rule", "reason"), left_out, ["table", "row_key", "rule"])
-    assumed = bundle_assumptions.assumptions(offers, pools, accelerators, COLLECTED)
-    assumed += bundle_owning.assumptions(offers, COLLECTED)
+    assumed = bundle_assumptions.assumptions(offers, pools, accelerators, BUILD_DATE)
+    assumed += bundle_owning.assumptions(offers, BUILD_DATE)
     write_text(target / "assumptions.toml", bundle_assumptions.assumptions_toml(assumed))
     write_text(target / "machines.toml", bundle_assumptions.machines_toml(source))
     for name in ("workloads.toml", "accuracy.json"):  # kept by hand, and written by `make accuracy`

@@ -18,7 +18,7 @@ import gpuwise
 from gpuwise import integrity
 from gpuwise.model import Assumption, Machine, Source
 
-BUILT = date(2026, 12, 1)
+BUILT = date(2026, 11, 30)
 FOLDER = Path(gpuwise.__file__).parent / "data"
 ROOT = Path(__file__).parents[2]
 COLLECTED = ROOT.parent / "shared" / "data"
@@ -68,7 +68,7 @@ def test_the_data_package_lists_each_file_with_columns_and_rows(package: dict[st
         assert resource["rows"] == len(rows)
         assert [f["name"] for f in resource["schema"]["fields"]] == list(rows[0])
     assert set(resources["offers.csv"]["sources"]) == {r["source"] for r in tables["offers"]}
-    assert package["version"] == "2026.12.01"
+    assert package["version"] == "2026.11.30"
 
 
 def test_the_bundle_is_small_and_plain_text() -> None:

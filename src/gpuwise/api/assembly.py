@@ -81,14 +81,20 @@ class _Making:
             self.refused.setdefault(option, why)
 
 
-def assemble(request: OwnFilters, device: Accelerator, wanted: Wanted, as_of: date) -> Assembled:
-    """The case of a request. MissingEvidence where nothing has a price; UnknownName for a figure that there is not."""
+def assemble(
+    request: OwnFilters, device: Accelerator, wanted: Wanted, as_of: date, paid: Assumption | None = None
+) -> Assembled:
+    """The case of a request. paid: what the cloud bills for a GPU-hour, where it is known.
+
+    MissingEvidence where nothing has a price; UnknownName for a figure that there is not.
+    """
+    paid = paid or _stated_cloud(request)
     making = _Making()
     quotes = _quotes(request, device, as_of, making)
     chosen = bought(request, device, as_of)
     _put_defaults(making)
     _put_demand(wanted, making)
-    _put_rent(request, quotes, making)
+    _put_rent(request, quotes, paid, making)
     if isinstance(chosen, Message):
         making.close(SITES, chosen)
     else:
@@ -104,7 +110,7 @@ def assemble(request: OwnFilters, device: Accelerator, wanted: Wanted, as_of: da
         accelerator=device,
         wanted=wanted,
         quotes=tuple(quotes),
-        cloud=None if _states_cloud(request) else market.cheapest(quotes).get("on-demand"),
+        cloud=market.cheapest(quotes).get("on-demand") if paid is None else None,
         bought=chosen,
         staged=_staged(request, wanted, case),
         leads=lead_times(),
@@ -127,15 +133,17 @@ def _quotes(request: OwnFilters, device: Accelerator, as_of: date, making: _Maki
     return [quote for quote in found if quote.offer.host != "peer"]
 
 
-def _states_cloud(request: OwnFilters) -> bool:
-    return isinstance(request, OwnRequest) and request.cloud_usd_per_gpu_hour is not None
+def _stated_cloud(request: OwnFilters) -> Assumption | None:
+    if isinstance(request, OwnRequest) and request.cloud_usd_per_gpu_hour is not None:
+        return stated("cloud_usd_per_gpu_hour", request.cloud_usd_per_gpu_hour, "USD/h")
+    return None
 
 
-def _put_rent(request: OwnFilters, quotes: Sequence[Quote], making: _Making) -> None:
+def _put_rent(request: OwnFilters, quotes: Sequence[Quote], paid: Assumption | None, making: _Making) -> None:
     """The price of the cloud, and what commitments, spot and machines by the month are below it."""
     best = market.cheapest(quotes)
-    if isinstance(request, OwnRequest) and request.cloud_usd_per_gpu_hour is not None:
-        making.put(stated("cloud_usd_per_gpu_hour", request.cloud_usd_per_gpu_hour, "USD/h"))
+    if paid is not None:
+        making.put(paid)
     elif "on-demand" in best:
         making.put(_quoted("cloud_usd_per_gpu_hour", best["on-demand"]))
     elif request.data_must_stay == "on-premises":

@@ -68,7 +68,7 @@ def wanted(request: OwnRequest, device: Accelerator) -> Wanted:
     said = [name for name, value in ways.items() if value is not None]
     if len(said) != 1:
         raise InvalidInput(
-            Message("{which} say how much work is wanted.", which=" and ".join(said))
+            Message("{names} exclude each other: one says how much.", names=" and ".join(said))
             if said
             else Message("Nothing says how much work is wanted."),
             Message("Give one of --demand, --record and --job, such as --demand '1200 GPU-h/month'."),

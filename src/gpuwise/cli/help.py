@@ -53,7 +53,7 @@ EXAMPLES = {
     "runs": ("gpuwise runs list", "gpuwise runs show 12", "gpuwise runs compare 11 12"),
     "data": ("gpuwise data show p2.xlarge", "gpuwise data list --by provider,gpu --csv"),
     "accuracy": ("gpuwise accuracy", "gpuwise accuracy --against ours.csv --json"),
-    "own": ("gpuwise own --demand '1200 GPU-h/month' --gpu H100-SXM --growth 20%/y",
+    "own": ("gpuwise own --demand 1200GPU-h/month --gpu H100-SXM --growth 20%/y",
             "gpuwise own --job painter-heavy --every 7d --data-growth 3%/month --gpu A100-80GB",
             "gpuwise own scenario.toml --html own.html"),
     "exit": ("gpuwise exit usage.csv --moving-cost 40000USD", "gpuwise exit --services S3,SageMaker,EC2"),

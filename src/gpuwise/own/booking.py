@@ -45,7 +45,8 @@ def booked(facts: Iterable[Fact], spans: Spans, reading: Reading, rates: Mapping
 
     InvalidInput where a currency has no rate.
     """
-    read, rounded = _unrounded([_in_usd(fact, rates) for fact in facts])
+    given = list(facts)
+    read, rounded = _unrounded([_in_usd(fact, rates) for fact in given])
     commitments = _commitments(read)
     shares = {(c.id, c.currency): c.gpu_fraction or 0.0 for c in commitments}
     unknown = _unknown(read)
@@ -66,7 +67,8 @@ def booked(facts: Iterable[Fact], spans: Spans, reading: Reading, rates: Mapping
         unknown=unknown,
         rejected=reading.rejected,
         rejects=reading.rejects,
-        notes=(*reading.notes, *_notes(read, rounded, unknown, clipped_gpu_h)),
+        notes=(*reading.notes, *_rate_notes(given, rates), *_notes(read, rounded, unknown, clipped_gpu_h)),
+        paid=_paid(reading, rates),
     )
 
 
@@ -76,7 +78,7 @@ def _in_usd(fact: Fact, rates: Mapping[str, float] | None) -> Fact:
     if (rate := rates.get(fact.currency)) is None:
         raise InvalidInput(
             Message("The bill holds {currency}, and there is no rate for it.", currency=fact.currency),
-            Message("Give USD for one {currency}, or let currencies stand apart.", currency=fact.currency),
+            Message("Give USD for one of it, such as --currency {currency} --rate 1.16.", currency=fact.currency),
         )
     return replace(
         fact,
@@ -86,6 +88,23 @@ def _in_usd(fact: Fact, rates: Mapping[str, float] | None) -> Fact:
         listed=None if fact.listed is None else fact.listed * rate,
         contracted=None if fact.contracted is None else fact.contracted * rate,
     )
+
+
+def _rate_notes(facts: Sequence[Fact], rates: Mapping[str, float] | None) -> list[Message]:
+    """The rates that were taken."""
+    used = sorted({fact.currency for fact in facts} & set(rates or ()) - {"USD"})
+    text = "amounts in {currency} are taken at {rate:.6g} USD each"
+    return [Message(text, currency=currency, rate=(rates or {})[currency]) for currency in used]
+
+
+def _paid(reading: Reading, rates: Mapping[str, float] | None) -> dict[str | None, float]:
+    """In USD with rates; without them only where there is one currency."""
+    if rates is None and len({currency for _name, currency, _amount in reading.paid}) > 1:
+        return {}
+    found: dict[str | None, float] = defaultdict(float)
+    for name, currency, amount in reading.paid:
+        found[name] += amount * (1.0 if rates is None or currency == "USD" else rates[currency])
+    return dict(found)
 
 
 def _unrounded(facts: Sequence[Fact]) -> tuple[list[Fact], tuple[str, ...]]:

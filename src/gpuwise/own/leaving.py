@@ -88,17 +88,19 @@ class When:
 class Exit:
     """The answer. Months count from now.
 
-    p10_month, p50_month, p90_month: of the month in which the clamped rule fires on a path, None: never within the
-    horizon. p_before: name of a commitment -> P(it fires before that one ends); p_never: on this share of paths it
-    does not fire. servers: how many to own now, by expectation; gpus of them. premium_usd: paid so far for the work
-    that they, or one server if it is none, would have done; barrier_usd: their B. meter_usd: the premium summed up
-    over past and middle future, (months,), `past` of them past. value_usd: V(0). wait_usd: months -> what waiting
-    costs, V(0) − V(months). utilisation_fraction, break_even_fraction: of these servers now. order_month: when to order
-    for the clamped rule's date in the middle case, moved to the end of a commitment; None: never.
+    month: of the clamped rule in the middle case, None: never. p10_month, p50_month, p90_month: of the month in which
+    the clamped rule fires on a path, None: never within the horizon. p_before: name of a commitment -> P(it fires
+    before that one ends); p_never: on this share of paths it does not fire. servers: how many to own now, by
+    expectation; gpus of them. premium_usd: paid so far for the work that they, or one server if it is none, would have
+    done; barrier_usd: their B. meter_usd: the premium summed up over past and middle future, (months,), `past` of them
+    past. value_usd: V(0). wait_usd: months -> what waiting costs, V(0) − V(months). utilisation_fraction,
+    break_even_fraction: of these servers now. order_month: when to order for the clamped rule's date in the middle
+    case, moved to the end of a commitment; None: never.
     """
 
     robust: When
     probable: When
+    month: int | None
     p10_month: int | None
     p50_month: int | None
     p90_month: int | None
@@ -133,14 +135,13 @@ def leave(asked: Leaving, *, paths: int = PATHS, seed: int = 0) -> Exit:
     robust = min((_robust(asked, middle, calm, size) for size in sizes), key=_earlier)
     probable = min((_probable(asked, drawn, lived, size) for size in sizes), key=_earlier)
     fired = _fired(asked, drawn, lived, sizes, probable)
-    size = max(now, 1)
+    size, past = max(now, 1), len(asked.history.gpu_h)
     value = _value(asked, drawn, lived, size)
-    meter = _meter(asked, middle, calm, size)
-    past = len(asked.history.gpu_h)
-    clamped = _clamped(asked, middle, calm, sizes, probable)
+    meter, clamped = _meter(asked, middle, calm, size), _clamped(asked, middle, calm, sizes, probable)
     return Exit(
         robust=robust,
         probable=probable,
+        month=clamped,
         p10_month=_percentile(fired, 0.1),
         p50_month=_percentile(fired, 0.5),
         p90_month=_percentile(fired, 0.9),

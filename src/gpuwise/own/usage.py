@@ -206,7 +206,8 @@ class Bill:
     start: UTC hour of the first GPU-hour, None without any. gpus: GPUs in use at once, hour by hour, (hours,), never
     below 0; by_accelerator: the same for each id (None: not known which); both empty without GPU-hours.
     resolution_h: charge periods are no longer than this for 95 % of the GPU-hours; how use varies within it is not
-    known, and it is spread evenly. None without GPU-hours.
+    known, and it is spread evenly. None without GPU-hours. paid: accelerator -> effective cost of the very rows that
+    have its GPU-hours, without what is billed beside them; empty where currencies stand apart.
     """
 
     rows: int
@@ -224,6 +225,7 @@ class Bill:
     rejected: int = 0
     rejects: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = ()
+    paid: Mapping[str | None, float] = field(default_factory=dict)
 
     @property
     def gpu_h(self) -> float:
@@ -237,12 +239,13 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What is known of the files themselves."""
+    """What is known of the files themselves. paid: accelerator, currency, effective cost of the rows with its hours."""
 
     files: tuple[str, ...]
     rejected: int = 0
     rejects: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = field(default=())
+    paid: tuple[tuple[str | None, str, float], ...] = ()
 
 
 # ---- the rules ----

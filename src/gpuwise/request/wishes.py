@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from gpuwise import units
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.request.about import options
 from gpuwise.request.measuring import MeasureRequest, RunsRequest
 from gpuwise.request.offers import OfferFilters
+from gpuwise.request.owning import ExitRequest, OwnRequest
 from gpuwise.request.types import (
     AccuracyRequest,
     DataRequest,
@@ -28,7 +30,6 @@ def refuse_contradictions(request: object) -> None:
     if isinstance(request, JobFilters):
         _refuse_no_tax(request)
         _refuse_two_ends(request)
-    if isinstance(request, JobFilters):
         _refuse_no_work(request)
         _refuse_idle(request)
     if isinstance(request, ExplainRequest) and request.offer and request.on:
@@ -43,8 +44,9 @@ def refuse_contradictions(request: object) -> None:
         raise InvalidInput(
             Message("--against and {other} exclude each other: your table, or our splits.", other=said), ONE
         )
-    if isinstance(request, MeasureRequest):
-        _refuse_no_job(request)
+    for kind, refuse in _LATER.items():
+        if isinstance(request, kind):
+            refuse(request)
     if isinstance(request, RunsRequest):
         _refuse_wrong_runs(request)
         _refuse_unused(request, "runs", USED_BY_RUNS)
@@ -82,6 +84,29 @@ def _refuse_no_offer(request: OfferFilters) -> None:
             ),
             Message("Data stays on the premises only on owned machines: add owned to --market, or leave one out."),
         )
+
+
+def _refuse_no_demand(request: OwnRequest) -> None:
+    """What a scenario says is not known here."""
+    ways = {"--demand": request.demand_gpu_h_per_month, "--record": request.record, "--job": request.job}
+    said = [name for name, value in ways.items() if value is not None]
+    if not said and request.scenario is None:
+        raise InvalidInput(
+            Message("--demand is missing: how much work is wanted? --record and --job say it too."),
+            Message("Give it, for example: --demand '1200 GPU-h/month'"),
+        )
+    if len(said) > 1:
+        raise InvalidInput(Message("{names} exclude each other: one says how much.", names=" and ".join(said)), ONE)
+
+
+def _refuse_no_usage(request: ExitRequest) -> None:
+    if not (request.files or request.services):
+        raise InvalidInput(
+            Message("USAGE is missing: cost exports of some months, or --services for the checklist alone."),
+            Message("Give it, for example: gpuwise exit usage.csv"),
+        )
+    if request.files and request.services:
+        raise InvalidInput(Message("--services is for where there is no bill: a bill names its services."), ONE)
 
 
 def _refuse_no_gpu(texts: Sequence[str]) -> None:
@@ -292,3 +317,9 @@ def _refuse_wrong_runs(request: RunsRequest) -> None:
             Message("runs {action} takes {n} of: RUN.", action=request.action, n=least),
             Message("For example: {example}", example=example),
         )
+
+
+_LATER: Mapping[type, Callable[[Any], None]] = {
+    MeasureRequest: _refuse_no_job, OwnRequest: _refuse_no_demand, ExitRequest: _refuse_no_usage,
+}  # fmt: skip
+"""Request type -> what its wishes must hold."""

@@ -35,6 +35,7 @@ from gpuwise.sources.focus_rows import (
     ELSEWHERE,
     FACTS,
     NEEDED,
+    PAID,
     SCHEMA,
     SPANS,
     UNITS,
@@ -92,11 +93,13 @@ def read_bill(paths: Sequence[Path], wish: Wish | None = None) -> Bill:
         reader.finish(paths)
         facts = [_fact(row) for row in database.execute(FACTS).fetchall()]
         spans = _spans(database, said.instances)
+        paid = _paid(database, said.instances)
     reading = Reading(
         files=tuple(path.name for path in paths),
         rejected=reader.rejected,
         rejects=tuple(reader.rejects),
         notes=tuple(reader.notes),
+        paid=paid,
     )
     return booked(facts, spans, reading, said.rates)
 
@@ -433,6 +436,14 @@ def _spans(database: DuckDBPyConnection, known: Instances) -> Spans:
         start_h=np.asarray(columns["start_h"], np.float64),
         end_h=np.asarray(columns["end_h"], np.float64),
         gpu_h=np.asarray(columns["gpu_h"], np.float64),
+    )
+
+
+def _paid(database: DuckDBPyConnection, known: Instances) -> tuple[tuple[str | None, str, float], ...]:
+    """Accelerator, currency, effective cost of the rows that have its GPU-hours."""
+    return tuple(
+        (accelerator or (None if card is None else known.card(card)), currency, float(amount))
+        for accelerator, card, currency, amount in database.execute(PAID).fetchall()
     )
 
 

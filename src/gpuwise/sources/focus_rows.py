@@ -277,6 +277,9 @@ SPANS = """
     SELECT accelerator, card, epoch_us(begin) / 3.6e9 AS start_h, epoch_us(finish) / 3.6e9 AS end_h,
         fsum(gpu_h) AS gpu_h
     FROM facts WHERE why IS NULL AND begin IS NOT NULL GROUP BY ALL ORDER BY ALL"""
+PAID = """
+    SELECT accelerator, card, currency, fsum(effective) FROM facts
+    WHERE why IS NULL AND begin IS NOT NULL AND kind = 'usage' GROUP BY ALL ORDER BY ALL"""
 UNREAD = """
     SELECT currency, fsum(billed) FROM facts
     WHERE why IS NOT NULL AND billed IS NOT NULL AND currency IS NOT NULL GROUP BY currency ORDER BY currency"""

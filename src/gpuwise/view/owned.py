@@ -10,18 +10,15 @@ import numpy as np
 from gpuwise.api.owning import Owned
 from gpuwise.estimate import Interval
 from gpuwise.locale import _, ngettext, words
-from gpuwise.model import Assumption
 from gpuwise.own.decide import Outcome, Range
 from gpuwise.own.fleets import Fleet, Year
 from gpuwise.own.market import BreakEven, by_provider
-from gpuwise.own.sensitivity import SMALL, Weight
 from gpuwise.units import HOURS_PER_MONTH
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
-from gpuwise.view.owned_words import figure, lead, option
+from gpuwise.view.owned_words import figure, option
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
-
-WEIGHTS_SHOWN = 8
+from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
 
 
 def owned_page(r: Owned) -> Page:
@@ -44,11 +41,13 @@ def _blocks(r: Owned) -> Iterator[Block]:
     if r.break_evens:
         yield break_even_table(r)
     if r.weights is not None:
-        yield _weights_table(r)
-        yield _tornado(r)
-    yield Facts(title=_("From order to first job"), facts=tuple(_leads(r)))
+        known = r.assembled.case.figures.by_name
+        yield weights_table(r.weights, known, r.fx, _("Saved by owning at its low end"))
+        note = _("Right of 0 owning is cheaper; the line is the middle case.")
+        yield tornado(r.weights, r.fx, _("Saved by owning"), note)
+    yield Facts(title=_("From order to first job"), facts=tuple(lead_facts(r.assembled.leads)))
     yield Facts(title=_("Energy and carbon"), facts=tuple(_energy(r)))
-    yield _figures_table(r)
+    yield figures_table(r.assembled.case.figures.by_name)
     if r.assembled.missing:
         absent = "; ".join(words(each) for each in r.assembled.missing)
         yield Text(text=_("Unknown and not contained: {what}.").format(what=absent), role="note")
@@ -323,81 +322,7 @@ def break_even_table(r: Owned) -> Table:
     return tabulate(_("Break-even utilisation against each price"), columns, r.break_evens, notes)
 
 
-# ---- what decides ----
-
-
-def _weights_table(r: Owned) -> Table:
-    assert r.weights is not None
-    shown = [weight for weight in r.weights.figures if weight.total_fraction >= SMALL][:WEIGHTS_SHOWN]
-    money = _("thousand {money}").format(money=figures.code(r.fx))
-    columns: list[Made[Weight]] = [
-        column("figure", _("Figure"), lambda row: Cell(shown=figure(row.name), value=row.name)),
-        column("range", _("Range"), lambda row: word(_range(r.assembled.case.figures[row.name])), rank=1),
-        column("total_fraction", _("Decides"), lambda row: _share(row.total_fraction), kind="number"),
-        column("low_usd", _("Saved by owning at its low end"), lambda row: _signed(r, row.low_usd), kind="number",
-               unit=money),
-        column("high_usd", _("at its high end"), lambda row: _signed(r, row.high_usd), kind="number", unit=money),
-        column("worth_usd", _("Worth to know"), lambda row: _signed(r, row.worth_usd), kind="number", unit=money),
-    ]  # fmt: skip
-    left = sum(weight.total_fraction < SMALL for weight in r.weights.figures)
-    notes = [
-        _("Sobol's total index: the share of the variance of rented / owned that would be left if only this figure "
-          "were unknown; interactions count for each of their figures."),
-        ngettext("{n} more figure with a range decides less than 1 %.",
-                 "{n} more figures with a range decide less than 1 % each.", left).format(n=left),
-        _("Worth to know: how much less would be paid in expectation by somebody who knows it before he decides."),
-    ]  # fmt: skip
-    return tabulate(_("What decides it"), columns, shown, notes)
-
-
-def _range(given: Assumption) -> str:
-    if given.low is None or given.high is None:
-        return f"{given.value:.4g}"
-    return _("{low} to {high}").format(low=f"{given.low:.4g}", high=f"{given.high:.4g}")
-
-
-def _signed(r: Owned, usd: float) -> Cell:
-    return Cell(shown=f"{figures.in_currency(usd, r.fx) / 1000:,.0f}", value=usd)
-
-
-def _tornado(r: Owned) -> Chart:
-    """The saving of owning at both ends of each figure, the longest bar first."""
-    assert r.weights is not None
-    shown = sorted(r.weights.figures, key=lambda weight: -abs(weight.high_usd - weight.low_usd))[:WEIGHTS_SHOWN]
-    rows = [
-        {"figure": figure(one.name), "low": figures.in_currency(min(one.low_usd, one.high_usd), r.fx) / 1000,
-         "high": figures.in_currency(max(one.low_usd, one.high_usd), r.fx) / 1000}
-        for one in shown
-    ]  # fmt: skip
-    head = _("Saved by owning, thousand {money}").format(money=figures.code(r.fx))
-    bars: dict[str, Any] = {
-        "mark": {"type": "bar"},
-        "encoding": {
-            "y": {"field": "figure", "type": "nominal", "sort": None, "title": None},
-            "x": {"field": "low", "type": "quantitative", "title": head},
-            "x2": {"field": "high"},
-        },
-    }
-    middle = figures.in_currency(r.weights.saving_usd, r.fx) / 1000
-    line = {"mark": {"type": "rule"}, "encoding": {"x": {"datum": middle}}}
-    return Chart(
-        title=_("Tornado: one figure at a time"),
-        alt=_("Bars of the saving over the range of each of {n} figures, around {middle}.").format(
-            n=len(rows), middle=f"{middle:,.0f}"
-        ),
-        spec={"$schema": SCHEMA, "data": {"values": rows}, "layer": [bars, line]},
-        note=_("Right of 0 owning is cheaper; the line is the middle case."),
-        flat=True,
-    )
-
-
 # ---- the rest ----
-
-
-def _leads(r: Owned) -> Iterator[Fact]:
-    for row in r.assembled.leads:
-        text = _("{low} to {high} weeks").format(low=f"{row.low_weeks:.3g}", high=f"{row.high_weeks:.3g}")
-        yield Fact(label=lead(row.kind), text=text, why=f"{row.source}, {row.observed}")
 
 
 def _energy(r: Owned) -> Iterator[Fact]:
@@ -409,23 +334,3 @@ def _energy(r: Owned) -> Iterator[Fact]:
         if one.kg_co2e is not None:
             text += _(", {tonnes} t CO2e").format(tonnes=figures.number(one.kg_co2e / 1000))
         yield Fact(label=option(one.option), text=text, why=words(one.origin))
-
-
-def _origin(row: Assumption) -> Cell:
-    text = " ".join(filter(None, (row.source, str(row.observed or ""))))
-    return Cell(shown=text, value=text, title=row.note)
-
-
-def _figures_table(r: Owned) -> Table:
-    """Every figure that the answer stands on."""
-    columns: list[Made[Assumption]] = [
-        column("figure", _("Figure"), lambda row: Cell(shown=figure(row.name), title=row.name, value=row.name)),
-        column("value", _("Value"), lambda row: Cell(shown=f"{row.value:,.4g}", value=row.value), kind="number"),
-        column("range", _("Range"), lambda row: word("" if row.low is None else _range(row))),
-        column("unit", _("Unit"), lambda row: word("" if row.unit == "1" else row.unit)),
-        column("source", _("Origin"), _origin),
-    ]  # fmt: skip
-    rows = [one for _name, one in sorted(r.assembled.case.figures.by_name.items()) if one.source != "none"]
-    return tabulate(
-        _("What it stands on"), columns, rows, [_("Change any of them with --set NAME=VALUE or LOW..HIGH.")]
-    )

@@ -1,0 +1,301 @@
+"""The verb about leaving: from months of bills to dates, the premium so far, how many to own, and the checklist."""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from math import log
+from pathlib import Path
+
+from gpuwise.api.assembly import Assembled, assemble
+from gpuwise.api.billed import Used, used
+from gpuwise.api.moving import Moved, moved
+from gpuwise.api.owning import with_scenario
+from gpuwise.api.world import rate_notes, rate_on, shown_in
+from gpuwise.errors import InvalidInput, Message, MissingEvidence, UnknownName
+from gpuwise.estimate import Z80
+from gpuwise.model import Fx
+from gpuwise.own.checklist import Checklist, Use, checklist
+from gpuwise.own.demand import staged
+from gpuwise.own.figures import figures, stated
+from gpuwise.own.leaving import Exit, Leaving, Promise, leave
+from gpuwise.own.usage import Bill, Commitment
+from gpuwise.request import ExitRequest
+from gpuwise.sources.instances import instances
+from gpuwise.sources.offered import nearest
+from gpuwise.store import package
+from gpuwise.store.leaving import services
+from gpuwise.units import Usd
+
+IDLE = "idle_billed_fraction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The answer to `exit --services`: the checklist alone."""
+
+    request: ExitRequest
+    as_of: date
+    checklist: Checklist
+    warnings: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Left:
+    """The answer to `exit`. used: what the bill says; exit: when to leave, in months from `used.first`; site: where own
+    servers would stand; moved: the data, None where nobody says how much; unknown: what is not contained.
+
+    moving_usd: all that moving costs once, as far as it is known."""
+
+    request: ExitRequest
+    as_of: date
+    fx: Fx | None
+    bill: Bill
+    used: Used
+    assembled: Assembled
+    exit: Exit
+    site: str
+    promises: tuple[Promise, ...]
+    moved: Moved | None
+    moving_usd: Usd
+    checklist: Checklist
+    unknown: tuple[Message, ...]
+    warnings: tuple[Message, ...] = ()
+
+    @property
+    def now(self) -> int:
+        """The month of the answer, counted as the engine does; 0 where the bill ends later."""
+        first = self.used.first
+        return max(12 * (self.as_of.year - first.year) + self.as_of.month - first.month, 0)
+
+    @property
+    def advice(self) -> str:
+        """leave (the date has come), later, never (not within the horizon), or cloud (the demand is not known well
+        enough to own for it)."""
+        if self.assembled.staged.stage == "exploring":
+            return "cloud"
+        if self.exit.month is None:
+            return "never"
+        return "leave" if self.exit.month <= self.now else "later"
+
+    @property
+    def fired(self) -> bool:
+        return self.advice == "leave"
+
+    def month(self, number: int | None) -> str | None:
+        """2027-03, of a month counted from the end of the bill; None: never within the horizon."""
+        if number is None:
+            return None
+        months = 12 * self.used.first.year + self.used.first.month - 1 + number
+        return f"{months // 12:04d}-{months % 12 + 1:02d}"
+
+
+def exit_(request: ExitRequest, *, today: date) -> Listed | Left:
+    """When to leave the cloud? InvalidInput for what must be said first, MissingEvidence where no server can stand."""
+    asked = with_scenario(request)
+    as_of = asked.as_of or today
+    _refuse_nothing(asked)
+    return _listed(asked, as_of) if asked.services else _left(asked, as_of)
+
+
+def _refuse_nothing(request: ExitRequest) -> None:
+    if request.services and (request.files or request.watch):
+        raise InvalidInput(
+            Message("--services is for those who have no bill: a bill names its services itself."),
+            Message("Give the bill or --services, and --watch with a bill only."),
+        )
+    if not request.services and not request.files:
+        raise InvalidInput(
+            Message("No bill is named."),
+            Message("Give cost exports: gpuwise exit usage.csv; or the services alone: --services S3,SageMaker,EC2"),
+        )
+    if request.no_capex:
+        raise InvalidInput(
+            Message("--no-capex: without money for purchases there is nowhere to go from the cloud."),
+            Message("Leave it out; or ask what is cheapest to rent: gpuwise own --no-capex"),
+        )
+
+
+# ---- the checklist ----
+
+
+def _listed(request: ExitRequest, as_of: date) -> Listed:
+    provider = request.provider[0] if request.provider else None
+    found = checklist([Use(provider=provider, name=name) for name in request.services], services(), as_of)
+    for item in found.items:
+        if item.service is None:
+            raise _nobody_has(item.use.name)
+    return Listed(request=request, as_of=as_of, checklist=found)
+
+
+def _nobody_has(name: str) -> UnknownName:
+    names = [spelled for one in services() for spelled in (one.name, *one.names)]
+    near = nearest(name, names)
+    hint = Message("Did you mean {names}?", names=", ".join(near)) if near else Message(
+        "Write it as the bill does, such as Amazon SageMaker.")  # fmt: skip
+    return UnknownName(Message('--services: there is no "{name}" in the table.', name=name), hint, near)
+
+
+def _uses(bill: Bill) -> list[Use]:
+    return [Use(provider=one.provider, name=one.service or "-", usd=one.effective) for one in bill.services]
+
+
+# ---- the bill ----
+
+
+def _left(request: ExitRequest, as_of: date) -> Left:
+    bill = _read(request, as_of)
+    found = used(request, bill, as_of)
+    assembled = assemble(
+        replace(request, gpu=(found.accelerator.id,)), found.accelerator, found.wanted, as_of, found.paid
+    )
+    site = _site(request, assembled)
+    assembled = _of_a_bill(request, assembled, found, site)
+    where = _biggest(bill)
+    move = moved(request, *where, as_of, assembled.case.figures["lead_weeks"].value)
+    once = (request.moving_usd or 0.0) + (0.0 if move is None else move.usd or 0.0)
+    promises, notes = _promises(request, bill, found.first)
+    fx = shown_in(request, as_of)
+    return Left(
+        request=request,
+        as_of=as_of,
+        fx=fx,
+        bill=bill,
+        used=found,
+        assembled=assembled,
+        exit=leave(
+            Leaving(
+                case=assembled.case, history=found.history, site=site, moving_usd=once, promises=promises,
+                trust=request.trust_fraction,
+            ),
+            seed=request.seed,
+        ),
+        site=site,
+        promises=promises,
+        moved=move,
+        moving_usd=once,
+        checklist=checklist(_uses(bill), services(), as_of),
+        unknown=tuple(_unknown(request, assembled, move)),
+        warnings=(*_refused(bill), *bill.notes, *found.said, *notes, *_idle(request), *assembled.notes,
+                  *rate_notes(fx, as_of)),
+    )  # fmt: skip
+
+
+def _read(request: ExitRequest, as_of: date) -> Bill:
+    from gpuwise.sources.focus import Wish, read_bill  # DuckDB is an extra
+
+    known = instances(package.offers(), package.accelerators().values())
+    return read_bill([Path(name) for name in request.files], Wish(instances=known, rates=_rates(request, as_of)))
+
+
+def _rates(request: ExitRequest, as_of: date) -> Mapping[str, float]:
+    """USD for one of each currency that has a dated rate, and of the person's own."""
+    rates = {code: rate_on(found, as_of).usd_per_unit for code, found in package.rates().items()}
+    return rates if request.usd_per_unit is None else rates | {request.currency: request.usd_per_unit}
+
+
+def _biggest(bill: Bill) -> tuple[str, str | None]:
+    """Provider and region with most GPU-hours: where the data is taken to lie."""
+    most = max(bill.regions, key=lambda one: one.gpu_h)
+    return most.provider, most.region or None
+
+
+def _refused(bill: Bill) -> list[Message]:
+    return list(bill.rejects[:3])
+
+
+def _idle(request: ExitRequest) -> list[Message]:
+    if any(said.name == IDLE for said in request.set):
+        return [Message("--set idle_billed_fraction changes nothing here: billed hours are the demand")]
+    return []
+
+
+# ---- the case ----
+
+
+def _site(request: ExitRequest, assembled: Assembled) -> str:
+    """Colocation, or the office where its power or the premises are spoken of. MissingEvidence where none can be."""
+    home = request.room_power_kw is not None or request.data_must_stay == "on-premises"
+    site = "office" if home else "colocation"
+    if (why := assembled.case.refused.get(site)) is not None:
+        raise MissingEvidence(
+            Message("When to leave cannot be said: own servers are out of the question ({why}).", why=why),
+            Message("Change that; for the services alone: gpuwise exit --services LIST"),
+        )
+    return site
+
+
+def _of_a_bill(request: ExitRequest, assembled: Assembled, found: Used, site: str) -> Assembled:
+    """Billed hours are the demand, so that none of them is idle; the cloud takes what own servers do not."""
+    idle = stated(IDLE, 0.0, "1", note="billed hours are the demand")
+    held = figures([*assembled.case.figures.by_name.values(), idle])
+    case = replace(assembled.case, figures=held, open=frozenset(("on-demand", site)), refused={}, at_home=False)
+    stage = assembled.staged
+    seen = found.seen.growth_fraction_per_year
+    if request.stage is None and seen is not None and case.shape is not None:
+        stage = staged(found.seen.gpu_h_per_month / 730, _level_sd(found), seen, case.shape)
+    return replace(assembled, case=case, staged=stage)
+
+
+def _level_sd(found: Used) -> float:
+    return log(found.seen.high_gpu_h_per_month / found.seen.low_gpu_h_per_month) / (2 * Z80)
+
+
+def _unknown(request: ExitRequest, assembled: Assembled, move: Moved | None) -> list[Message]:
+    found = list(assembled.missing)
+    if request.moving_usd is None:
+        found.append(Message("the work of moving, and both sides running meanwhile (--moving-cost)"))
+    if move is None:
+        found.append(Message("the data that has to move (--data-size)"))
+    elif move.best is None:
+        found.append(Message("the price of taking the data out of {provider}", provider=move.provider))
+    return found
+
+
+# ---- commitments ----
+
+
+def _promises(request: ExitRequest, bill: Bill, first: date) -> tuple[tuple[Promise, ...], list[Message]]:
+    """Commitments that go on after the bill: those that the person says, and those of which the bill has the end."""
+    notes: list[Message] = []
+    found = []
+    for said in request.committed_until:
+        if said.until < first:
+            notes.append(Message("--committed-until {day} has passed, and changes nothing", day=said.until))
+            continue
+        end = _months_until(said.until, first)
+        found.append(Promise(name=f"{said.until:%Y-%m-%d}", usd_per_month=said.usd_per_month, end_month=end))
+    for one in bill.commitments:
+        monthly = _monthly_usd(one, first)
+        if monthly <= 0:
+            continue
+        if one.until is not None and one.until.date() > first:
+            end = _months_until(one.until.date(), first)
+            found.append(Promise(name=one.id, usd_per_month=monthly, end_month=end))
+        elif not request.committed_until:
+            text = (
+                "commitment {name}: {usd:,.0f} USD a month, and the bill does not say until when; say "
+                "--committed-until DATE=MONEY"
+            )
+            notes.append(Message(text, name=one.id, usd=monthly))
+    return tuple(found), notes
+
+
+def _monthly_usd(one: Commitment, first: date) -> Usd:
+    """What its GPUs cost a month, used or not; 0 where it has ended with the bill or before."""
+    if (first - one.last.date()).days > 1:
+        return 0.0
+    months = max((one.last - one.first).days / 30.4, 1.0)
+    return (one.used + one.unused) * (one.gpu_fraction or 0.0) / months
+
+
+def _months_until(day: date, first: date) -> float:
+    whole = 12 * (day.year - first.year) + day.month - first.month
+    return whole + day.day / monthrange(day.year, day.month)[1]
+
+
+def renewals(r: Left) -> Sequence[tuple[Promise, float]]:
+    """Each commitment, with the probability that the date comes before it ends."""
+    return [(promise, r.exit.p_before[promise.name]) for promise in r.promises]

@@ -1,0 +1,100 @@
+"""Moving the data: from what a person says of it, and where it lies, to the ways out and the cheapest that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from gpuwise.asset import Waiver
+from gpuwise.errors import Message
+from gpuwise.own.checklist import cloud
+from gpuwise.own.gravity import Data, DataMove, Line, Way, data_move, open_waivers
+from gpuwise.rank.rules import EU
+from gpuwise.request import ExitRequest, OwnFilters
+from gpuwise.store import package
+from gpuwise.store.leaving import links, waivers
+from gpuwise.units import Usd
+
+EFFICIENCY = 0.75
+"""Share of a line that a copy gets: 0.75 to 0.8 on one that carries other things too (`own.gravity`)."""
+CUT_OVER_H = 8.0
+"""For so long writing may stop: a night. An assumption."""
+LAW = "EU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A way out, and why it does not count yet: None where it does."""
+
+    way: Way
+    why_not: Message | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """The data move. provider: whose tariff. ways: all of them; best: the cheapest that counts, None where the price of
+    none is known. line: over which it goes. stated: the person named the line."""
+
+    provider: str
+    move: DataMove
+    ways: tuple[Open, ...]
+    best: Way | None
+    line: Line
+    stated: bool
+
+    @property
+    def usd(self) -> Usd | None:
+        return None if self.best is None else self.best.usd
+
+
+def moved(request: OwnFilters, provider: str, region: str | None, on: date, wait_weeks: float = 0.0) -> Moved | None:
+    """The ways out of a provider; None where nobody says how much data there is.
+
+    wait_weeks: until own servers can be there: what holds by then counts.
+    """
+    if request.data_size_gb is None:
+        return None
+    name = cloud(provider)
+    line, stated = _line(request)
+    lawful = [one for one in open_waivers(waivers(), on) if one.where in (name, LAW)]
+    change = request.data_change_fraction_per_day or 0.0
+    found = data_move(
+        Data(gb=request.data_size_gb, cut_over_h=CUT_OVER_H, change_gb_per_day=change * request.data_size_gb),
+        line,
+        on=on,
+        tariff=package.tariffs().on(on).find(name, "egress", region),
+        links=[one for one in links() if one.provider == name],
+        waivers=lawful,
+    )
+    ways = tuple(_opened(request, found, lawful, on + timedelta(weeks=wait_weeks)))
+    counted = [one.way for one in ways if one.why_not is None and one.way.usd is not None]
+    best = min(counted, key=lambda way: way.usd or 0.0, default=None)
+    return Moved(provider=name, move=found, ways=ways, best=best, line=line, stated=stated)
+
+
+def _line(request: OwnFilters) -> tuple[Line, bool]:
+    said = request.link_gb_per_s
+    rate = package.assumptions()["internet_gb_per_s"].value if said is None else said
+    return Line(gbit_per_s=8 * rate, efficiency_fraction=EFFICIENCY), said is not None
+
+
+def _opened(request: OwnFilters, found: DataMove, lawful: Sequence[Waiver], by: date) -> list[Open]:
+    """`data_move` lists the waivers in the order in which they were handed in."""
+    held = iter(lawful)
+    return [
+        Open(way=way, why_not=_why_not(request, next(held), way, by) if way.kind == "waiver" else None)
+        for way in found.ways
+    ]
+
+
+def _why_not(request: OwnFilters, waiver: Waiver, way: Way, by: date) -> Message | None:
+    if waiver.covers == "parallel":
+        return Message("for use side by side")
+    if way.from_day is not None and way.from_day > by:
+        return Message("it holds too late")
+    if waiver.where == LAW:
+        home = request.country or request.data_must_stay
+        return None if home in EU else Message("for customers in the EU: say --country")
+    leaves = isinstance(request, ExitRequest) and request.closes_account
+    return None if leaves else Message("only if all of it leaves: say --close-account")
