@@ -34,6 +34,7 @@ accuracy: $(VENV)/core ## compute every accuracy split anew, which takes minutes
 docs: $(VENV)/docs ## build the documentation into docs/_build/html
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/python -m benchmarks.founding
+	@$(BIN)/python -m benchmarks.claim
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build/html
 	@echo "Read docs/_build/html/index.html"
 

@@ -152,9 +152,7 @@ def _months(bill: Bill, as_of: date) -> tuple[list[str], list[Message]]:
     missing = [month for month in calendar if month not in rows]
     notes = []
     if missing:
-        text = (
-            "months are missing in the bill: {names}; the others are taken as if they followed one another"
-        )
+        text = "months are missing in the bill: {names}; the others are taken as if they followed one another"
         notes.append(Message(text, names=", ".join(missing)))
     kept = [month for month in calendar if month in rows]
     if len(kept) > 1 and kept[-1] == f"{as_of:%Y-%m}":
@@ -228,9 +226,7 @@ def _price(history: History, kept: Sequence[str]) -> Assumption:
 def _growth(request: ExitRequest, seen: Fitted, months: int) -> tuple[Assumption | None, list[Message]]:
     """A trend is taken to go on for as long as it was seen, spread over the horizon: nothing doubles for ever."""
     if months < LEAST_MONTHS or seen.growth_fraction_per_year is None:
-        text = (
-            "{n} months are too few for a trend: demand is taken to stay as it is (--set demand_growth_per_year=…)"
-        )
+        text = "{n} months are too few for a trend: demand is taken to stay as it is (--set demand_growth_per_year=…)"
         return None, [Message(text, n=months)]
     years, horizon = seen.hours / HOURS_PER_YEAR, request.horizon_months / 12
     ratio = min(years / horizon, 1.0)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from math import log
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpuwise.api.assembly import Assembled, assemble
 from gpuwise.api.billed import Used, used
@@ -17,18 +20,21 @@ from gpuwise.api.world import rate_notes, rate_on, shown_in
 from gpuwise.errors import InvalidInput, Message, MissingEvidence, UnknownName
 from gpuwise.estimate import Z80
 from gpuwise.model import Fx
+from gpuwise.own.case import WEEKS_PER_MONTH
 from gpuwise.own.checklist import Checklist, Use, checklist
 from gpuwise.own.demand import staged
 from gpuwise.own.figures import figures, stated
-from gpuwise.own.leaving import Exit, Leaving, Promise, leave
+from gpuwise.own.leaving import Exit, Leaving, Promise, leave, paid_back_months
 from gpuwise.own.usage import Bill, Commitment
 from gpuwise.request import ExitRequest
+from gpuwise.sources import watch
 from gpuwise.sources.instances import instances
 from gpuwise.sources.offered import nearest
 from gpuwise.store import package
 from gpuwise.store.leaving import services
 from gpuwise.units import Usd
 
+Floats = NDArray[np.float64]
 IDLE = "idle_billed_fraction"
 
 
@@ -72,17 +78,31 @@ class Left:
 
     @property
     def advice(self) -> str:
-        """leave (the date has come), later, never (not within the horizon), or cloud (the demand is not known well
-        enough to own for it)."""
+        """leave (the date has come), later, never (not within the horizon, or to own nothing costs least), or cloud: the
+        demand is not known well enough to own for it."""
         if self.assembled.staged.stage == "exploring":
             return "cloud"
-        if self.exit.month is None:
+        if self.exit.month is None or not self.exit.servers:
             return "never"
         return "leave" if self.exit.month <= self.now else "later"
 
     @property
     def fired(self) -> bool:
         return self.advice == "leave"
+
+    @property
+    def lead_months(self) -> float:
+        return self.assembled.case.figures["lead_weeks"].value / WEEKS_PER_MONTH
+
+    @property
+    def coming_usd(self) -> Floats:
+        """The premium of each coming month, in the middle case."""
+        return np.diff(np.concatenate(([0.0], self.exit.meter_usd)))[self.exit.past :]
+
+    @property
+    def payback_months(self) -> float | None:
+        """From an order now until what leaving costs has come back; None: not within the horizon."""
+        return paid_back_months(self.coming_usd, self.exit.barrier_usd, self.lead_months)
 
     def month(self, number: int | None) -> str | None:
         """2027-03, of a month counted from the end of the bill; None: never within the horizon."""
@@ -97,7 +117,32 @@ def exit_(request: ExitRequest, *, today: date) -> Listed | Left:
     asked = with_scenario(request)
     as_of = asked.as_of or today
     _refuse_nothing(asked)
-    return _listed(asked, as_of) if asked.services else _left(asked, as_of)
+    if asked.services:
+        return _listed(asked, as_of)
+    found = _left(asked, as_of)
+    if asked.watch:
+        watch.append(Path(asked.watch), _line(found))
+    return found
+
+
+def _line(r: Left) -> watch.Line:
+    """What the log keeps of an answer: figures in full."""
+    e = r.exit
+    months = {"robust_month": e.robust.month, "probable_month": e.probable.month, "p10_month": e.p10_month,
+              "p50_month": e.p50_month, "p90_month": e.p90_month}  # fmt: skip
+    return {
+        "month": f"{r.as_of:%Y-%m}",
+        "as_of": r.as_of.isoformat(),
+        "gpu": r.used.accelerator.id,
+        "premium_usd": repr(e.premium_usd),
+        "barrier_usd": repr(e.barrier_usd),
+        **{name: r.month(number) or watch.NEVER for name, number in months.items()},
+        "servers": str(e.servers),
+        "utilisation_fraction": repr(e.utilisation_fraction),
+        "break_even_fraction": "" if e.break_even_fraction is None else repr(float(e.break_even_fraction)),
+        "p_pays": repr(e.p_pays),
+        "fired": "yes" if r.fired else "no",
+    }
 
 
 def _refuse_nothing(request: ExitRequest) -> None:
@@ -294,8 +339,3 @@ def _monthly_usd(one: Commitment, first: date) -> Usd:
 def _months_until(day: date, first: date) -> float:
     whole = 12 * (day.year - first.year) + day.month - first.month
     return whole + day.day / monthrange(day.year, day.month)[1]
-
-
-def renewals(r: Left) -> Sequence[tuple[Promise, float]]:
-    """Each commitment, with the probability that the date comes before it ends."""
-    return [(promise, r.exit.p_before[promise.name]) for promise in r.promises]

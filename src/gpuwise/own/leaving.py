@@ -344,3 +344,19 @@ def _sides(asked: Leaving, size: int, drawn: Drawn) -> tuple[Floats, Floats]:
     factors = discount(asked.case.months, drawn["discount_fraction"])
     stays = (lived.demand_gpu_h * tail(drawn).useful_usd_per_gpu_hour * lived.price * factors[:, 1:]).sum(axis=1)
     return stays, stays - _value(asked, drawn, lived, size, (0,))[:, 0]
+
+
+def paid_back_months(coming_usd: Floats, barrier_usd: Usd, lead_months: float) -> float | None:
+    """Months from an order until the premium that is no longer paid has made up for leaving; None: not within them.
+
+    coming_usd: premium of each month from the order on, of which those before lead_months are still paid.
+    Test value: 7,500 a month, 150,000, 30 weeks: 26.9 (UC-096).
+    """
+    saved = np.concatenate(([0.0], np.cumsum(coming_usd)))
+    months = np.arange(len(saved), dtype=np.float64)
+    saved = saved - np.interp(lead_months, months, saved)
+    reached = np.flatnonzero((months > lead_months) & (saved >= barrier_usd))
+    if not len(reached):
+        return None
+    last = int(reached[0])
+    return float(np.interp(barrier_usd, saved[[last - 1, last]], months[[last - 1, last]]))

@@ -15,6 +15,8 @@ from gpuwise.view.owned_words import figure, lead
 from gpuwise.view.page import Cell, Chart, Fact, Made, Table, column, tabulate, word
 
 WEIGHTS_SHOWN = 8
+SOON_WEEKS = 0.1
+"""Hours: no number of weeks says it."""
 
 
 def weights_table(weights: Weights, known: Mapping[str, Assumption], fx: Fx | None, saved: str) -> Table:
@@ -85,7 +87,8 @@ def tornado(weights: Weights, fx: Fx | None, saved: str, note: str) -> Chart:
 def lead_facts(leads: Iterable[LeadTime]) -> Iterator[Fact]:
     """Weeks from order to first job, by what is ordered."""
     for row in leads:
-        text = _("{low} to {high} weeks").format(low=f"{row.low_weeks:.3g}", high=f"{row.high_weeks:.3g}")
+        text = _("{low} to {high} weeks") if row.low_weeks >= SOON_WEEKS else _("at once, up to {high} weeks")
+        text = text.format(low=f"{row.low_weeks:.3g}", high=f"{row.high_weeks:.3g}")
         yield Fact(label=lead(row.kind), text=text, why=f"{row.source}, {row.observed}")
 
 

@@ -1,0 +1,256 @@
+"""The page about leaving: the date in a sentence, the dates side by side, the meter, moving, and the checklist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuwise.api.leaving import Left
+from gpuwise.estimate import Interval
+from gpuwise.locale import _, words
+from gpuwise.own.decide import Range
+from gpuwise.view import figures
+from gpuwise.view.chart import SCHEMA
+from gpuwise.view.checklist import checklist_blocks, lock_in
+from gpuwise.view.moving import moving_table
+from gpuwise.view.owned_words import option
+from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
+from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
+
+
+def left_page(r: Left) -> Page:
+    """The answer to `exit`."""
+    return Page(title=_("When to leave the cloud?"), blocks=tuple(_blocks(r)))
+
+
+def _blocks(r: Left) -> Iterator[Block]:
+    known = r.assembled.case.figures.by_name
+    yield Text(text=in_short(r), role="answer")
+    yield Text(text=_asked(r))
+    yield dates_table(r)
+    yield Facts(title=_("The premium, and what leaving costs"), facts=tuple(_meter(r)))
+    yield _meter_chart(r)
+    yield Facts(title=_("Leaving now, and waiting"), facts=tuple(_value(r)))
+    if r.promises:
+        yield Facts(title=_("Commitments"), facts=tuple(_renewals(r)))
+    yield Facts(title=_("From order to first job"), facts=(*lead_facts(r.assembled.leads), *_waiting(r)))
+    if r.moved is not None:
+        yield moving_table(r.moved, r.fx)
+    yield weights_table(r.exit.weights, known, r.fx, _("Saved by leaving now at its low end"))
+    note = _("Right of 0 leaving now is cheaper; the line is the middle case.")
+    yield tornado(r.exit.weights, r.fx, _("Saved by leaving now"), note)
+    yield Text(text=lock_in(r.checklist))
+    yield from checklist_blocks(r.checklist)
+    yield figures_table(known)
+    if r.unknown:
+        left_out = "; ".join(words(each) for each in r.unknown)
+        yield Text(text=_("Unknown and not contained: {what}.").format(what=left_out), role="note")
+
+
+# ---- the answer ----
+
+
+def in_short(r: Left) -> str:
+    """One or two sentences: leave or stay, when, and with how many GPUs; or why not."""
+    if r.advice == "cloud":
+        text = _("Stay in the cloud: the demand is {rule}.")
+        return text.format(rule=words(r.assembled.staged.rule))
+    if r.advice == "never":
+        text = _("Stay in the cloud: the date to leave never comes within {years:g} years. {why}")
+        return text.format(years=r.assembled.case.months / 12, why=_why_never(r))
+    values: dict[str, Any] = {
+        "month": r.month(r.exit.month), "gpus": r.exit.gpus, "servers": r.exit.servers, "site": option(r.site),
+        "order": r.month(r.exit.order_month), "chance": figures.chance_in_words(r.exit.p_pays),
+    }  # fmt: skip
+    if r.advice == "leave":
+        text = _("Leave: the date has come ({month}). Own {gpus} GPUs ({site}, servers: {servers}), to be ordered in "
+                 "{order}. Leaving now pays with a probability of {chance}.")  # fmt: skip
+        return text.format(**values)
+    text = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} GPUs ({site}, servers: "
+             "{servers}), to be ordered in {order}.")  # fmt: skip
+    return text.format(**values, low=_month(r, r.exit.p10_month), high=_month(r, r.exit.p90_month))
+
+
+def _month(r: Left, number: int | None) -> str:
+    return r.month(number) or _("never")
+
+
+def _why_never(r: Left) -> str:
+    if r.exit.month is not None or (not r.exit.servers and r.exit.robust.month is not None):
+        return _(
+            "From now on it costs least to own nothing, although the premium paid so far would have bought servers."
+        )
+    most = float(r.exit.meter_usd.max(initial=0.0))
+    if most <= 0:
+        return _("For this work even one own server costs more than the cloud bills.")
+    text = _("The premium paid to the cloud reaches {most} of the {barrier} {money} that leaving costs.")
+    return text.format(most=figures.count(figures.in_currency(most, r.fx)),
+                       barrier=figures.count(figures.in_currency(r.exit.barrier_usd, r.fx)),
+                       money=figures.code(r.fx))  # fmt: skip
+
+
+def _asked(r: Left) -> str:
+    """What the bill says."""
+    level, growth = r.used.wanted.level, r.assembled.case.figures["demand_growth_per_year"].value
+    text = _(
+        "The bill: {hours} GPU-hours of {gpu} a month at its end ({told}), {price} {money} each, all of it taken as "
+        "demand. Stage: {stage}. Ahead: {years:g} years, {growth:+.0f} % a year. Months count from {first}."
+    )
+    return text.format(
+        hours=figures.count(level.value), gpu=figures.device(r.used.accelerator.id), told=words(r.used.wanted.told),
+        price=figures.amount(r.used.paid.value, r.fx), money=figures.code(r.fx),
+        stage=words(r.assembled.staged.rule), years=r.assembled.case.months / 12, growth=100 * growth,
+        first=r.month(0),
+    )  # fmt: skip
+
+
+# ---- dates ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Date:
+    """A row of the table of dates."""
+
+    key: str
+    name: str
+    number: int | None
+    servers: int | None
+    says: str
+
+
+def dates_table(r: Left) -> Table:
+    """Every date of the answer."""
+    columns: list[Made[_Date]] = [
+        column("date", _("Date"), lambda row: Cell(shown=row.name, value=row.key)),
+        column("month", _("Month"), lambda row: Cell(shown=_month(r, row.number), value=r.month(row.number) or "never")),
+        column("servers", _("Servers"), lambda row: word("") if row.servers is None
+               else Cell(shown=figures.count(row.servers), value=row.servers), kind="number"),
+        column("says", _("What it says"), lambda row: word(row.says), rank=1),
+    ]  # fmt: skip
+    notes = []
+    if 0 < r.exit.p_never:
+        text = _("On {share} of the paths the date does not come within {years:g} years.")
+        notes.append(text.format(share=figures.chance(r.exit.p_never), years=r.assembled.case.months / 12))
+    return tabulate(_("When to leave"), columns, list(_dates(r)), notes)
+
+
+def _dates(r: Left) -> Iterator[_Date]:
+    e = r.exit
+    for key, name, number, servers, says in (
+        ("robust", _("robust"), e.robust.month, e.robust.servers,
+         _("the premium paid reaches what leaving costs: needs no forecast, at most twice the cost of hindsight")),
+        ("probable", _("probable"), e.probable.month, e.probable.servers,
+         _("leaving pays with 80 %, two months running, and the servers are busy enough")),
+        ("rule", _("both together"), e.month, None,
+         _("the probable date, kept to what the premium allows: --trust {trust}").format(
+             trust=figures.percent(r.request.trust_fraction))),
+        ("p10", _("the same, 10 % of the paths"), e.p10_month, None, ""),
+        ("p50", _("the same, 50 % of the paths"), e.p50_month, None, ""),
+        ("p90", _("the same, 90 % of the paths"), e.p90_month, None, ""),
+        ("order", _("order"), e.order_month, e.servers or None,
+         _("{weeks} weeks before it, or before the end of the commitment into which it falls").format(
+             weeks=f"{r.assembled.case.figures['lead_weeks'].value:.0f}")),
+    ):  # fmt: skip
+        yield _Date(key=key, name=name, number=number, servers=None if number is None else servers, says=says)
+
+
+# ---- the meter ----
+
+
+def _meter(r: Left) -> Iterator[Fact]:
+    e, money = r.exit, figures.code(r.fx)
+    servers = max(e.servers, 1)
+    text = _("{amount} {money}").format
+    yield Fact(label=_("Premium paid so far"), text=text(amount=_whole(r, e.premium_usd), money=money),
+               why=_("cloud bill less what {n} own servers would have cost to run, {first} to {last}").format(
+                   n=servers, first=r.used.months[0], last=r.used.months[-1]))  # fmt: skip
+    yield Fact(label=_("What leaving costs"), text=text(amount=_whole(r, e.barrier_usd), money=money),
+               why=_("the servers less their worth at the end, and {usd} {money} of moving").format(
+                   usd=_whole(r, r.moving_usd), money=money))  # fmt: skip
+    yield Fact(label=_("How many to own now"), text=_("{gpus} GPUs ({site}, servers: {servers})").format(
+        gpus=e.gpus, site=option(r.site), servers=e.servers) if e.servers else _("none"))  # fmt: skip
+    needed = _("none: no use of them would pay") if e.break_even_fraction is None else figures.percent(
+        e.break_even_fraction)  # fmt: skip
+    yield Fact(label=_("Busy"), text=figures.percent(e.utilisation_fraction),
+               why=_("{n} servers with today's work; break-even utilisation {needed}").format(n=servers, needed=needed))  # fmt: skip
+
+
+def _whole(r: Left, usd: float) -> str:
+    return figures.count(figures.in_currency(usd, r.fx))
+
+
+def _meter_chart(r: Left) -> Chart:
+    """The premium summed up, past and to come, against what leaving costs."""
+    rows = [
+        {"month": f"{r.month(number - r.exit.past)}-01", "premium": figures.in_currency(float(usd), r.fx) / 1000,
+         "part": _("paid") if number < r.exit.past else _("to come, middle case")}
+        for number, usd in enumerate(r.exit.meter_usd)
+    ]  # fmt: skip
+    head = _("Premium so far, thousand {money}").format(money=figures.code(r.fx))
+    barrier = figures.in_currency(r.exit.barrier_usd, r.fx) / 1000
+    line: dict[str, Any] = {
+        "mark": {"type": "line"},
+        "encoding": {
+            "x": {"field": "month", "type": "temporal", "title": None},
+            "y": {"field": "premium", "type": "quantitative", "title": head},
+            "color": {"field": "part", "type": "nominal", "title": None},
+        },
+    }
+    rule = {"mark": {"type": "rule"}, "encoding": {"y": {"datum": barrier}}}
+    alt = _("A line of the premium from {first} on, {paid} paid by now, against the {barrier} that leaving costs.")
+    return Chart(
+        title=_("Premium meter"),
+        alt=alt.format(first=r.used.months[0], paid=_whole(r, r.exit.premium_usd),
+                       barrier=_whole(r, r.exit.barrier_usd)),
+        spec={"$schema": SCHEMA, "data": {"values": rows}, "layer": [line, rule]},
+        note=_("For {n} servers; the rule across is what leaving costs.").format(n=max(r.exit.servers, 1)),
+    )  # fmt: skip
+
+
+# ---- waiting ----
+
+
+def _value(r: Left) -> Iterator[Fact]:
+    money = figures.code(r.fx)
+    text = _("{value} thousand {money}")
+    yield Fact(
+        label=_("Saved by leaving now"),
+        text=text.format(value=_spread(r, r.exit.value_usd), money=money),
+        why=_("over {years:g} years, value today; above 0 with {chance}").format(
+            years=r.assembled.case.months / 12, chance=figures.chance_in_words(r.exit.p_pays)
+        ),
+    )
+    for months, lost in r.exit.wait_usd.items():
+        label = _("Lost by waiting {n} months").format(n=months)
+        yield Fact(label=label, text=text.format(value=_spread(r, lost), money=money))
+
+
+def _spread(r: Left, given: Range) -> str:
+    low, value, high = (figures.in_currency(x, r.fx) / 1000 for x in (given.p10, given.p50, given.p90))
+    return figures.interval(Interval(value=value, low=low, high=high))
+
+
+def _renewals(r: Left) -> Iterator[Fact]:
+    for promise in r.promises:
+        text = _("{money_a_month} {money} a month until {month}; the date comes before it with {chance}")
+        yield Fact(label=promise.name, text=text.format(
+            money_a_month=_whole(r, promise.usd_per_month), money=figures.code(r.fx),
+            month=r.month(int(np.ceil(promise.end_month)) - 1),
+            chance=figures.chance_in_words(r.exit.p_before[promise.name])))  # fmt: skip
+
+
+def _waiting(r: Left) -> Iterator[Fact]:
+    """The time in which servers are on their way, and the cloud is paid all the same."""
+    monthly = r.used.wanted.level.value * r.used.paid.value
+    text = _("{weeks} weeks in the middle, in which the cloud bills {usd} {money} all the same")
+    yield Fact(label=_("Meanwhile"), text=text.format(
+        weeks=f"{r.assembled.case.figures['lead_weeks'].value:.0f}", usd=_whole(r, monthly * r.lead_months),
+        money=figures.code(r.fx)))  # fmt: skip
+    if r.payback_months is None:
+        shown = _("not within {years:g} years").format(years=r.assembled.case.months / 12)
+    else:
+        shown = _("{n} months after an order now").format(n=f"{r.payback_months:.1f}")
+    yield Fact(label=_("Paid back"), text=shown, why=_("middle figures, {n} servers").format(n=max(r.exit.servers, 1)))
