@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwise.api.assembly import Assembled, assemble
+from gpuwise.api.assembly import LEFT_OUT, Assembled, assemble
 from gpuwise.api.billed import Used, used
 from gpuwise.api.moving import Moved, moved
 from gpuwise.api.owning import with_scenario
@@ -78,8 +78,10 @@ class Left:
 
     @property
     def advice(self) -> str:
-        """leave (the date has come), later, never (not within the horizon, or to own nothing costs least), or cloud: the
-        demand is not known well enough to own for it."""
+        """leave (the date has come), later, never (not within the horizon, or to own nothing costs least), or cloud.
+
+        cloud: the demand is not known well enough to own for it.
+        """
         if self.assembled.staged.stage == "exploring":
             return "cloud"
         if self.exit.month is None or not self.exit.servers:
@@ -222,7 +224,7 @@ def _left(request: ExitRequest, as_of: date) -> Left:
         moved=move,
         moving_usd=once,
         checklist=checklist(_uses(bill), services(), as_of),
-        unknown=tuple(_unknown(request, assembled, move)),
+        unknown=tuple(_unknown(request, assembled, site, move)),
         warnings=(*_refused(bill), *bill.notes, *found.said, *notes, *_idle(request), *assembled.notes,
                   *rate_notes(fx, as_of)),
     )  # fmt: skip
@@ -274,7 +276,7 @@ def _site(request: ExitRequest, assembled: Assembled) -> str:
 
 def _of_a_bill(request: ExitRequest, assembled: Assembled, found: Used, site: str) -> Assembled:
     """Billed hours are the demand, so that none of them is idle; the cloud takes what own servers do not."""
-    idle = stated(IDLE, 0.0, "1", note="billed hours are the demand")
+    idle = replace(stated(IDLE, 0.0, "1", note="billed hours are the demand"), source="bill")
     held = figures([*assembled.case.figures.by_name.values(), idle])
     case = replace(assembled.case, figures=held, open=frozenset(("on-demand", site)), refused={}, at_home=False)
     stage = assembled.staged
@@ -288,8 +290,9 @@ def _level_sd(found: Used) -> float:
     return log(found.seen.high_gpu_h_per_month / found.seen.low_gpu_h_per_month) / (2 * Z80)
 
 
-def _unknown(request: ExitRequest, assembled: Assembled, move: Moved | None) -> list[Message]:
-    found = list(assembled.missing)
+def _unknown(request: ExitRequest, assembled: Assembled, site: str, move: Moved | None) -> list[Message]:
+    room = LEFT_OUT["office_usd_per_month"][1]
+    found = [each for each in assembled.missing if each != room or site == "office"]
     if request.moving_usd is None:
         found.append(Message("the work of moving, and both sides running meanwhile (--moving-cost)"))
     if move is None:

@@ -57,7 +57,7 @@ def moved(request: OwnFilters, provider: str, region: str | None, on: date, wait
         return None
     name = cloud(provider)
     line, stated = _line(request)
-    lawful = [one for one in open_waivers(waivers(), on) if one.where in (name, LAW)]
+    lawful = [one for one in open_waivers(waivers(), on) if one.where == name or _by_law(request, one)]
     change = request.data_change_fraction_per_day or 0.0
     found = data_move(
         Data(gb=request.data_size_gb, cut_over_h=CUT_OVER_H, change_gb_per_day=change * request.data_size_gb),
@@ -71,6 +71,16 @@ def moved(request: OwnFilters, provider: str, region: str | None, on: date, wait
     counted = [one.way for one in ways if one.why_not is None and one.way.usd is not None]
     best = min(counted, key=lambda way: way.usd or 0.0, default=None)
     return Moved(provider=name, move=found, ways=ways, best=best, line=line, stated=stated)
+
+
+def _home(request: OwnFilters) -> str | None:
+    return request.country or (request.data_must_stay if request.data_must_stay != "on-premises" else None)
+
+
+def _by_law(request: OwnFilters, waiver: Waiver) -> bool:
+    """Of the law where the person may be its customer; of what is free, also where nobody says the country."""
+    home = _home(request)
+    return waiver.where == LAW and (home in EU or (home is None and waiver.usd_per_gb is not None))
 
 
 def _line(request: OwnFilters) -> tuple[Line, bool]:
@@ -94,7 +104,6 @@ def _why_not(request: OwnFilters, waiver: Waiver, way: Way, by: date) -> Message
     if way.from_day is not None and way.from_day > by:
         return Message("it holds too late")
     if waiver.where == LAW:
-        home = request.country or request.data_must_stay
-        return None if home in EU else Message("for customers in the EU: say --country")
+        return None if _home(request) in EU else Message("for customers in the EU: say --country")
     leaves = isinstance(request, ExitRequest) and request.closes_account
     return None if leaves else Message("only if all of it leaves: say --close-account")

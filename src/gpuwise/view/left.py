@@ -20,6 +20,10 @@ from gpuwise.view.owned_words import option
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
 
+NEVER = "never"
+OF_OTHERS = ("committed", "spot", "dedicated")
+"""Figures of ways to rent, of which none is asked here."""
+
 
 def left_page(r: Left) -> Page:
     """The answer to `exit`."""
@@ -27,7 +31,7 @@ def left_page(r: Left) -> Page:
 
 
 def _blocks(r: Left) -> Iterator[Block]:
-    known = r.assembled.case.figures.by_name
+    known = {name: one for name, one in r.assembled.case.figures.by_name.items() if _counts(r, name)}
     yield Text(text=in_short(r), role="answer")
     yield Text(text=_asked(r))
     yield dates_table(r)
@@ -39,7 +43,7 @@ def _blocks(r: Left) -> Iterator[Block]:
     yield Facts(title=_("From order to first job"), facts=(*lead_facts(r.assembled.leads), *_waiting(r)))
     if r.moved is not None:
         yield moving_table(r.moved, r.fx)
-    yield weights_table(r.exit.weights, known, r.fx, _("Saved by leaving now at its low end"))
+    yield weights_table(r.exit.weights, r.assembled.case.figures.by_name, r.fx, _("Saved now at its low end"))
     note = _("Right of 0 leaving now is cheaper; the line is the middle case.")
     yield tornado(r.exit.weights, r.fx, _("Saved by leaving now"), note)
     yield Text(text=lock_in(r.checklist))
@@ -48,6 +52,12 @@ def _blocks(r: Left) -> Iterator[Block]:
     if r.unknown:
         left_out = "; ".join(words(each) for each in r.unknown)
         yield Text(text=_("Unknown and not contained: {what}.").format(what=left_out), role="note")
+
+
+def _counts(r: Left, name: str) -> bool:
+    """Does the answer stand on this figure?"""
+    other = {"office": ("pue_colocation", "colocation_usd_per_kw_month"), "colocation": ("pue_office",)}[r.site]
+    return not name.startswith(OF_OTHERS) and name not in other
 
 
 # ---- the answer ----
@@ -125,13 +135,13 @@ def dates_table(r: Left) -> Table:
     """Every date of the answer."""
     columns: list[Made[_Date]] = [
         column("date", _("Date"), lambda row: Cell(shown=row.name, value=row.key)),
-        column("month", _("Month"), lambda row: Cell(shown=_month(r, row.number), value=r.month(row.number) or "never")),
+        column("month", _("Month"), lambda row: Cell(shown=_month(r, row.number), value=r.month(row.number) or NEVER)),
         column("servers", _("Servers"), lambda row: word("") if row.servers is None
                else Cell(shown=figures.count(row.servers), value=row.servers), kind="number"),
         column("says", _("What it says"), lambda row: word(row.says), rank=1),
     ]  # fmt: skip
     notes = []
-    if 0 < r.exit.p_never:
+    if r.exit.p_never > 0:
         text = _("On {share} of the paths the date does not come within {years:g} years.")
         notes.append(text.format(share=figures.chance(r.exit.p_never), years=r.assembled.case.months / 12))
     return tabulate(_("When to leave"), columns, list(_dates(r)), notes)
@@ -147,9 +157,9 @@ def _dates(r: Left) -> Iterator[_Date]:
         ("rule", _("both together"), e.month, None,
          _("the probable date, kept to what the premium allows: --trust {trust}").format(
              trust=figures.percent(r.request.trust_fraction))),
-        ("p10", _("the same, 10 % of the paths"), e.p10_month, None, ""),
-        ("p50", _("the same, 50 % of the paths"), e.p50_month, None, ""),
-        ("p90", _("the same, 90 % of the paths"), e.p90_month, None, ""),
+        ("p10", _("the same, by 10 % of the paths"), e.p10_month, None, ""),
+        ("p50", _("the same, by 50 % of the paths"), e.p50_month, None, ""),
+        ("p90", _("the same, by 90 % of the paths"), e.p90_month, None, ""),
         ("order", _("order"), e.order_month, e.servers or None,
          _("{weeks} weeks before it, or before the end of the commitment into which it falls").format(
              weeks=f"{r.assembled.case.figures['lead_weeks'].value:.0f}")),
@@ -174,8 +184,8 @@ def _meter(r: Left) -> Iterator[Fact]:
         gpus=e.gpus, site=option(r.site), servers=e.servers) if e.servers else _("none"))  # fmt: skip
     needed = _("none: no use of them would pay") if e.break_even_fraction is None else figures.percent(
         e.break_even_fraction)  # fmt: skip
-    yield Fact(label=_("Busy"), text=figures.percent(e.utilisation_fraction),
-               why=_("{n} servers with today's work; break-even utilisation {needed}").format(n=servers, needed=needed))  # fmt: skip
+    why = _("{n} servers with today's work; break-even utilisation {needed}").format(n=servers, needed=needed)
+    yield Fact(label=_("Busy"), text=figures.percent(e.utilisation_fraction), why=why)
 
 
 def _whole(r: Left, usd: float) -> str:

@@ -154,6 +154,7 @@ def options_table(r: Owned) -> Table:
         column("gpus", _("GPUs held"), lambda row: Cell(shown=_held(row), value=row.gpus)),
         column("usd_per_gpu_hour", _("A useful GPU-hour"), lambda row: _spread(r, row.usd_per_gpu_hour),
                kind="estimate", unit=money),
+        *_per_run(r),
         column("present_usd", _("All of it, value today"), lambda row: _spread(r, row.present_usd, 1000.0),
                kind="estimate", unit=_("thousand {money}").format(money=money)),
         column("capex_usd", _("Purchase"), lambda row: _thousands(r, row.capex_usd), kind="number",
@@ -177,6 +178,20 @@ def takes(row: Outcome) -> bool:
     """Does the option hold anything that all cloud, on demand, does not?"""
     held = row.gpus > 0 or any(gpus.any() for gpus in row.count.gpus.values())
     return held or row.count.spot or row.option == "on-demand"
+
+
+def _times(given: Range, factor: float) -> Range:
+    return Range(mean=given.mean * factor, p10=given.p10 * factor, p50=given.p50 * factor, p90=given.p90 * factor)
+
+
+def _per_run(r: Owned) -> Iterator[Made[Outcome]]:
+    """What one training costs, where a job stands behind the demand: the unit of work."""
+    hours = r.assembled.wanted.gpu_h_per_run
+    if hours is not None:
+        yield column(
+            "usd_per_run", _("One training"), lambda row: _spread(r, _times(row.usd_per_gpu_hour, hours)), kind="estimate",
+            unit=figures.code(r.fx),
+        )  # fmt: skip
 
 
 def _option(r: Owned, row: Outcome) -> Cell:
