@@ -24,6 +24,8 @@ from gpuwise.units import HOURS_PER_YEAR, SECONDS_PER_HOUR, UsdPerHour
 Floats = NDArray[np.float64]
 LEAST_MONTHS = 3
 """Fewer say nothing about growth; and so many of the last ones say what the cloud costs today."""
+STEADY = 0.005
+"""A change of less a year reads 0 %."""
 HOURLY_H, WEEKLY_H = 2.0, 170.0
 """Longer charge periods do not tell how use varies within a day, or from week to week."""
 
@@ -240,7 +242,8 @@ def _growth(request: ExitRequest, seen: Fitted, months: int) -> tuple[Assumption
     )
     made = Assumption(name=GROWTH, value=value, low=low, high=high, unit="1/year", source="bill",
                       note="the trend of the bill, going on for as long as it was seen")  # fmt: skip
-    return made, [Message(text, seen=seen.growth_fraction_per_year, months=months, value=value)]
+    steady = abs(seen.growth_fraction_per_year) < STEADY
+    return made, [] if steady else [Message(text, seen=seen.growth_fraction_per_year, months=months, value=value)]
 
 
 def _wanted(bill: Bill, seen: Fitted, growth: Assumption | None, kept: Sequence[str]) -> Wanted:

@@ -109,7 +109,7 @@ def with_scenario(request: R) -> R:
     if not said["set"]:
         del said["set"]
     places = {key.replace("_", "-"): f"{key} in {file.name}, line {file.line((key,)) or 1}" for key in file.data}
-    written = parse(type(request), said, usd_per=_usd_per, spelled=places)
+    written = parse(type(request), said | {"scenario": path}, usd_per=_usd_per, spelled=places)
     usual = {item.name: item.default for item in fields(request)}
     kept = {name: getattr(request, name) for name in usual if getattr(request, name) != usual[name]}
     return replace(written, **kept)

@@ -100,7 +100,8 @@ def _refuse_no_demand(request: OwnRequest) -> None:
 
 
 def _refuse_no_usage(request: ExitRequest) -> None:
-    if not (request.files or request.services):
+    """What a scenario says is not known here."""
+    if not (request.files or request.services) and request.scenario is None:
         raise InvalidInput(
             Message("USAGE is missing: cost exports of some months, or --services for the checklist alone."),
             Message("Give it, for example: gpuwise exit usage.csv"),
