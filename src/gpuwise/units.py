@@ -288,8 +288,8 @@ def _no_duration(text: str) -> InvalidInput:
     )
 
 
-_MEMORY = rf"\s*({_NUMBER})\s*([mgt])(i?)b?\s*"
-_POWER = {"m": 2, "g": 3, "t": 4}
+_MEMORY = rf"\s*({_NUMBER})\s*([mgtp])(i?)b?\s*"
+_POWER = {"m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def parse_memory(text: str, *, decimal: bool = False) -> Gib:

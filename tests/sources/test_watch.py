@@ -43,7 +43,6 @@ def written(*rows: str) -> str:
     return "\n".join((",".join(watch.COLUMNS), *rows)) + "\n"
 
 
-GOOD = ",".join(line().values())
 GOOD = ",".join(line()[column] for column in watch.COLUMNS)
 
 

@@ -22,7 +22,7 @@ from gpuwise.estimate import Z80
 from gpuwise.model import Fx
 from gpuwise.own.case import WEEKS_PER_MONTH
 from gpuwise.own.checklist import Checklist, Use, checklist
-from gpuwise.own.demand import staged
+from gpuwise.own.demand import assumed, staged
 from gpuwise.own.figures import figures, stated
 from gpuwise.own.leaving import Exit, Leaving, Promise, leave, paid_back_months
 from gpuwise.own.usage import Bill, Commitment
@@ -281,8 +281,9 @@ def _of_a_bill(request: ExitRequest, assembled: Assembled, found: Used, site: st
     case = replace(assembled.case, figures=held, open=frozenset(("on-demand", site)), refused={}, at_home=False)
     stage = assembled.staged
     seen = found.seen.growth_fraction_per_year
-    if request.stage is None and seen is not None and case.shape is not None:
-        stage = staged(found.seen.gpu_h_per_month / 730, _level_sd(found), seen, case.shape)
+    if request.stage is None and seen is not None:
+        shape = case.shape or assumed(held["demand_variation"].value)
+        stage = staged(found.seen.gpu_h_per_month / 730, _level_sd(found), seen, shape)
     return replace(assembled, case=case, staged=stage)
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from gpuwise.api.assembly import Assembled, assemble, break_evens
 from gpuwise.api.carbon import Energy, energies
+from gpuwise.api.moving import Moved, moved
 from gpuwise.api.wanted import accelerator_of, wanted
 from gpuwise.api.world import currency, rate_notes, shown_in
 from gpuwise.errors import Message
@@ -18,7 +19,6 @@ from gpuwise.own.case import SITES, Case
 from gpuwise.own.decide import Decision, decide
 from gpuwise.own.demand import Staged
 from gpuwise.own.fleets import First, Fleet, Year, first, fleets, years
-from gpuwise.own.gravity import DataMove
 from gpuwise.own.market import BreakEven
 from gpuwise.own.sensitivity import Weights, weights
 from gpuwise.request import OwnFilters, OwnRequest, parse
@@ -47,7 +47,7 @@ class Owned:
     fleets: tuple[Fleet, ...]
     years: tuple[Year, ...]
     first: First | None
-    move: DataMove | None
+    move: Moved | None
     energy: tuple[Energy, ...] = ()
     warnings: tuple[Message, ...] = ()
 
@@ -81,10 +81,17 @@ def own(request: OwnRequest, *, today: date) -> Owned:
         fleets=fleets(case, site, seed=asked.seed) if site else (),
         years=years(case, site) if site else (),
         first=first(case, site) if site else None,
-        move=None,
+        move=_moved(asked, found, as_of),
         energy=energies(found, decision),
         warnings=(*found.notes, *rate_notes(fx, as_of)),
     )
+
+
+def _moved(request: OwnRequest, found: Assembled, as_of: date) -> Moved | None:
+    """Out of the provider that is asked about, or the one that stands for the cloud."""
+    rented = found.cloud.offer.provider if found.cloud is not None else ""
+    provider = request.provider[0] if len(request.provider) == 1 else rented
+    return moved(request, provider, None, as_of, found.case.figures["lead_weeks"].value)
 
 
 def _site(case: Case, decision: Decision) -> str | None:

@@ -7,8 +7,8 @@ from datetime import date
 from typing import Any
 
 from gpuwise.api import leaving as api
-from gpuwise.api.moving import Moved
 from gpuwise.faces.answer import Answer, document
+from gpuwise.faces.moving import data_move
 from gpuwise.faces.owning import figure, spread
 from gpuwise.locale import words
 from gpuwise.own.checklist import Checklist, Item
@@ -35,7 +35,6 @@ def _listed(r: api.Listed) -> Mapping[str, Any]:
 
 
 def _left(r: api.Left) -> Mapping[str, Any]:
-    e = r.exit
     return document(
         r,
         {
@@ -44,43 +43,59 @@ def _left(r: api.Left) -> Mapping[str, Any]:
             "stage": r.assembled.staged.stage,
             "stage_rule": words(r.assembled.staged.rule),
             **_of_the_bill(r),
-            "horizon_months": r.assembled.case.months,
-            "site": r.site,
-            "robust": _when(r, e.robust),
-            "probable": _when(r, e.probable),
-            "month": _month(r, e.month),
-            "p10_month": _month(r, e.p10_month),
-            "p50_month": _month(r, e.p50_month),
-            "p90_month": _month(r, e.p90_month),
-            "order_month": _month(r, e.order_month),
-            "p_never": e.p_never,
-            "commitments": [
-                {"name": one.name, "usd_per_month": one.usd_per_month, "end_month": one.end_month,
-                 "p_before": e.p_before[one.name]}
-                for one in r.promises
-            ],
-            "servers": e.servers,
-            "gpus": e.gpus,
-            "premium_usd": e.premium_usd,
-            "barrier_usd": e.barrier_usd,
-            "meter": [
-                {"month": r.month(number - e.past), "premium_usd": float(usd)} for number, usd in enumerate(e.meter_usd)
-            ],
-            "utilisation_fraction": e.utilisation_fraction,
-            "break_even_fraction": e.break_even_fraction,
-            "value_usd": spread(e.value_usd),
-            "p_pays": e.p_pays,
-            "wait_usd": {str(months): spread(lost) for months, lost in e.wait_usd.items()},
-            "payback_months": r.payback_months,
-            "weights": _weights(e.weights),
+            **_dates(r),
+            **_money(r),
             "moving_usd": r.moving_usd,
-            "data_move": None if r.moved is None else _moved(r.moved),
+            "data_move": None if r.moved is None else data_move(r.moved),
             "checklist": _checklist(r.checklist),
             "lead_times": r.assembled.leads,
             "figures": {name: figure(one) for name, one in r.assembled.case.figures.by_name.items()},
             "not_contained": [words(each) for each in r.unknown],
         },
     )  # fmt: skip
+
+
+def _dates(r: api.Left) -> Mapping[str, Any]:
+    """Months as 2027-03; never: not within the horizon."""
+    e = r.exit
+    return {
+        "horizon_months": r.assembled.case.months,
+        "site": r.site,
+        "robust": _when(r, e.robust),
+        "probable": _when(r, e.probable),
+        "month": _month(r, e.month),
+        "p10_month": _month(r, e.p10_month),
+        "p50_month": _month(r, e.p50_month),
+        "p90_month": _month(r, e.p90_month),
+        "order_month": _month(r, e.order_month),
+        "p_never": e.p_never,
+        "commitments": [
+            {"name": one.name, "usd_per_month": one.usd_per_month, "end_month": one.end_month,
+             "p_before": e.p_before[one.name]}
+            for one in r.promises
+        ],
+    }  # fmt: skip
+
+
+def _money(r: api.Left) -> Mapping[str, Any]:
+    """What was paid, what leaving costs and saves."""
+    e = r.exit
+    return {
+        "servers": e.servers,
+        "gpus": e.gpus,
+        "premium_usd": e.premium_usd,
+        "barrier_usd": e.barrier_usd,
+        "meter": [
+            {"month": r.month(number - e.past), "premium_usd": float(usd)} for number, usd in enumerate(e.meter_usd)
+        ],
+        "utilisation_fraction": e.utilisation_fraction,
+        "break_even_fraction": e.break_even_fraction,
+        "value_usd": spread(e.value_usd),
+        "p_pays": e.p_pays,
+        "wait_usd": {str(months): spread(lost) for months, lost in e.wait_usd.items()},
+        "payback_months": r.payback_months,
+        "weights": _weights(e.weights),
+    }  # fmt: skip
 
 
 def _of_the_bill(r: api.Left) -> Mapping[str, Any]:
@@ -110,31 +125,6 @@ def _when(r: api.Left, when: When) -> Mapping[str, Any]:
 
 def _weights(found: Weights) -> Mapping[str, Any]:
     return {"saving_usd": found.saving_usd, "figures": found.figures}
-
-
-def _moved(found: Moved) -> Mapping[str, Any]:
-    return {
-        "provider": found.provider,
-        "gb": found.move.gb,
-        "usd": found.usd,
-        "ways": [
-            {
-                "kind": one.way.kind,
-                "name": one.way.name,
-                "usd": one.way.usd,
-                **({} if one.way.reason is None else {"usd_reason": words(one.way.reason)}),
-                "days": one.way.days,
-                "condition": one.way.condition,
-                "from_day": one.way.from_day,
-                "from_day_reason": "now",
-                "counts": one.why_not is None and one.way.usd is not None,
-                "why_not": "" if one.why_not is None else words(one.why_not),
-                "taken": one.way is found.best,
-                "source": one.way.source,
-            }
-            for one in found.ways
-        ],
-    }
 
 
 def _checklist(found: Checklist) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpuwise.api import owning as api
 from gpuwise.faces.answer import Answer, document
+from gpuwise.faces.moving import data_move
 from gpuwise.locale import words
 from gpuwise.model import Assumption
 from gpuwise.own.decide import Outcome, Range
@@ -50,6 +51,7 @@ def _document(r: api.Owned) -> Mapping[str, Any]:
                 {"option": one.option, "energy_kwh": one.kwh, "co2e_kg": one.kg_co2e, "origin": words(one.origin)}
                 for one in r.energy
             ],
+            "data_move": None if r.move is None else data_move(r.move),
             "lead_times": found.leads,
             "figures": {name: figure(one) for name, one in found.case.figures.by_name.items()},
             "not_contained": [words(each) for each in found.missing],

@@ -79,9 +79,13 @@ def in_short(r: Left) -> str:
         text = _("Leave: the date has come ({month}). Own {gpus} GPUs ({site}, servers: {servers}), to be ordered in "
                  "{order}. Leaving now pays with a probability of {chance}.")  # fmt: skip
         return text.format(**values)
+    now = r.exit.order_month is not None and r.exit.order_month <= r.now
     text = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} GPUs ({site}, servers: "
              "{servers}), to be ordered in {order}.")  # fmt: skip
-    return text.format(**values, low=_month(r, r.exit.p10_month), high=_month(r, r.exit.p90_month))
+    urgent = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} GPUs ({site}, servers: "
+               "{servers}); order them now, for they take their time.")  # fmt: skip
+    low, high = _month(r, r.exit.p10_month), _month(r, r.exit.p90_month)
+    return (urgent if now else text).format(**values, low=low, high=high)
 
 
 def _month(r: Left, number: int | None) -> str:

@@ -22,7 +22,7 @@ def moving_table(found: Moved, fx: Fx | None) -> Table:
         column("source", _("Source"), lambda row: word(row.way.source), rank=2),
     ]  # fmt: skip
     size = figures.count(found.move.gb / 1000)
-    title = _("Ways to take {size} TB out of {provider}").format(size=size, provider=found.provider)
+    title = _("Ways to take {size} TB out of {provider}").format(size=size, provider=found.provider or _("the cloud"))
     return tabulate(title, columns, found.ways, [_line(found)])
 
 

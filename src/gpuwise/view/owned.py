@@ -16,6 +16,7 @@ from gpuwise.own.market import BreakEven, by_provider
 from gpuwise.units import HOURS_PER_MONTH
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
+from gpuwise.view.moving import moving_table
 from gpuwise.view.owned_words import figure, option
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
@@ -46,6 +47,8 @@ def _blocks(r: Owned) -> Iterator[Block]:
         note = _("Right of 0 owning is cheaper; the line is the middle case.")
         yield tornado(r.weights, r.fx, _("Saved by owning"), note)
     yield Facts(title=_("From order to first job"), facts=tuple(lead_facts(r.assembled.leads)))
+    if r.move is not None:
+        yield moving_table(r.move, r.fx)
     yield Facts(title=_("Energy and carbon"), facts=tuple(_energy(r)))
     yield figures_table(r.assembled.case.figures.by_name)
     if r.assembled.missing:
