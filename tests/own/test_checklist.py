@@ -74,7 +74,8 @@ def test_of_two_rows_the_one_that_holds_on_the_day_counts():
         ("AWS", "aws"),
         ("Microsoft", "azure"),
         ("Google Cloud", "gcp"),
-        ("Oracle", "oracle"),
+        ("Oracle", "oci"),
+        ("Scaleway", "scaleway"),
     ],
 )
 def test_providers_of_bills_are_ours(spelled, ours):

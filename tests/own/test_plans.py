@@ -333,14 +333,17 @@ def test_a_cheap_cloud_is_never_left_within_the_horizon():
     assert (found.servers, found.p_never) == (0, 1.0)
 
 
-def test_a_commitment_moves_the_order_to_its_end():
+def test_a_heavy_commitment_moves_the_order_to_its_end_and_a_light_one_does_not():
     asked = case(36, options=("on-demand", "colocation"), cloud_usd_per_gpu_hour=9.0)
     history = History(gpu_h=np.full(3, 20 * 730.0), effective_usd=np.full(3, 20 * 730.0 * 9))
-    free, bound = (
+    free, light, bound = (
         leave(Leaving(case=asked, history=history, site="colocation", promises=promises), paths=150)
-        for promises in ((), (Promise(name="one", usd_per_month=1000.0, end_month=14.0),))
+        for promises in (
+            (),
+            *((Promise(name="one", usd_per_month=usd, end_month=14.0),) for usd in (1000.0, 200_000.0)),
+        )
     )
-    assert free.order_month == 0
+    assert free.order_month == light.order_month == 0
     assert bound.order_month == 14 - int(np.ceil(13 / (730 / 168)))
     assert 0 <= bound.p_before["one"] <= 1
 

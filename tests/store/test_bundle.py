@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sized
 from datetime import date
 
 import pytest
 
 from gpuwise.catalogue import Coded
-from gpuwise.store import package
+from gpuwise.store import leaving, package
 
 
 def test_every_bundled_offer_is_read_and_none_is_refused() -> None:
@@ -49,3 +50,72 @@ def test_the_data_version_is_the_day_the_bundle_was_made() -> None:
 def test_a_workload_that_was_measured_may_be_counted() -> None:
     counts = package.counts()
     assert counts["adv_inception_v3@299"].gmacs == 5.73
+
+
+@pytest.mark.parametrize(
+    ("read", "table"),
+    [
+        (package.servers, "servers"),
+        (package.hosting, "hosting"),
+        (package.carbon, "carbon"),
+        (leaving.services, "services"),
+        (leaving.waivers, "waivers"),
+        (leaving.links, "links"),
+        (leaving.cold_tiers, "cold_tiers"),
+        (leaving.lead_times, "lead_times"),
+    ],
+)
+def test_every_row_of_a_table_becomes_one_value(read: Callable[[], Sized], table: str) -> None:
+    assert len(read()) == len(package.tables()[table]) > 0
+
+
+def test_a_server_without_a_public_price_says_what_to_do() -> None:
+    servers = package.servers()
+    unpriced = [server for server in servers if server.price_usd is None]
+    assert {"PowerEdge R750", "PowerEdge R740xd", "PowerEdge XE8545"} <= {server.model for server in unpriced}
+    for server in unpriced:
+        assert "--server-price" in str(server.reasons["price_usd"])
+    assert all(not server.reasons for server in servers if server.price_usd is not None)
+
+
+def test_a_price_in_euros_is_that_of_the_bundled_rate() -> None:
+    in_euros = [server for server in package.servers() if server.currency == "EUR"]
+    assert in_euros
+    for server in in_euros:
+        assert server.price_usd == pytest.approx((server.price_native or 0.0) * package.fx()["EUR"].usd_per_unit)
+
+
+def test_the_price_at_release_is_a_list_price_and_not_an_offer() -> None:
+    kinds = {(s.model, s.observed): s.price_kind for s in package.servers() if s.price_usd is not None}
+    assert kinds["DGX A100 320GB", date(2020, 5, 21)] == "list"
+    assert set(kinds.values()) == {"list", "offer", "street", "insured value"}
+
+
+def test_carbon_is_found_by_the_code_of_a_country_and_names_its_year() -> None:
+    germany = package.carbon()["DE"]
+    assert germany.name == "Germany"
+    assert 100 < germany.g_co2e_per_kwh < 700
+    assert germany.year >= 2022
+    assert all(len(code) == 2 for code in package.carbon())
+
+
+def test_what_nobody_can_assume_has_a_reason_and_no_value() -> None:
+    unassumed = package.unassumed()
+    assert {"demand_growth_per_year", "tax_fraction"} <= unassumed.keys()
+    assert unassumed.keys().isdisjoint(package.assumptions())
+    assert all(str(reason).startswith("no figure") for reason in unassumed.values())
+
+
+def test_a_service_that_ended_says_until_when_it_was_there() -> None:
+    named = {service.name: service for service in leaving.services()}
+    assert named["Azure AI Personalizer"].valid_until == date(2026, 10, 1)
+    assert named["Cloud TPU"].portability == "C"
+    assert "amazon s3" in named["Amazon Simple Storage Service"].names
+
+
+def test_the_law_makes_leaving_free_from_a_day_on() -> None:
+    law = [waiver for waiver in leaving.waivers() if waiver.where == "EU" and waiver.covers == "switching"]
+    assert [(w.valid_from, w.valid_until, w.usd_per_gb) for w in sorted(law, key=lambda w: w.valid_from)] == [
+        (date(2024, 1, 11), date(2027, 1, 11), None),
+        (date(2027, 1, 12), None, 0.0),
+    ]

@@ -41,6 +41,8 @@ LEFT_OUT: Mapping[str, tuple[str, Message]] = {
     "licence_usd_per_gpu_year": ("USD/year", Message("software licences (--set licence_usd_per_gpu_year=…)")),
 }
 """Figures that nobody can know for a person: not contained unless he says them, and said to be."""
+ONE_CLOUD = ("TPU", "Trainium")
+"""Architectures that nobody else offers or sells."""
 COMMITTED = ("committed-1y", "committed-3y")
 
 
@@ -129,6 +131,9 @@ def _quotes(request: OwnFilters, device: Accelerator, as_of: date, making: _Maki
     context, remarks = filter_context(request, offers, as_of)
     left, hourly = usable(offers, request, context)
     making.notes += [*notes, *remarks]
+    if device.architecture in ONE_CLOUD:
+        making.notes.append(Message("{name} is to be had in one cloud only: what runs there leaves only with a port",
+                                    name=device.name))  # fmt: skip
     found = market.quotes(offers, np.flatnonzero(left.alive), hourly, device.id)
     return [quote for quote in found if quote.offer.host != "peer"]
 
@@ -160,7 +165,7 @@ def _put_rent(request: OwnFilters, quotes: Sequence[Quote], paid: Assumption | N
         )
     cloud = making.figures["cloud_usd_per_gpu_hour"].value
     for way in (*COMMITTED, "spot"):
-        _put_discount(request, way, best.get(way), cloud, making)
+        _put_discount(request, way, best, cloud, making)
     if "dedicated" in best:
         making.put(_quoted("dedicated_usd_per_gpu_hour", best["dedicated"]))
     else:
@@ -175,25 +180,24 @@ def _quoted(name: str, quote: Quote) -> Assumption:
     )  # fmt: skip
 
 
-def _put_discount(request: OwnFilters, way: str, quote: Quote | None, cloud: float, making: _Making) -> None:
-    """As a listed price says it. Without one the option is closed, unless the person says the discount."""
-    name = f"{way.replace('-', '_')}_discount_fraction"
-    if quote is not None and cloud > 0:
-        offer = quote.offer
-        making.put(
-            Assumption(
-                name=name,
-                value=1 - quote.usd_per_gpu_hour / cloud,
-                low=None,
-                high=None,
-                unit="1",
-                source=offer.source.ref,
-                observed=offer.observed,
-                note=offer.id,
-            )
-        )
+def _put_discount(request: OwnFilters, way: str, best: Mapping[str, Quote], cloud_usd: float, making: _Making) -> None:
+    """As a listed price says it, or as the cloud's own commitments lie below its prices on other machines. Without
+    either the option is closed, unless the person says the discount."""
+    name, known = f"{way.replace('-', '_')}_discount_fraction", package.assumptions()
+    if way in best and cloud_usd > 0:
+        found = _quoted(name, best[way])
+        making.put(replace(found, value=1 - found.value / cloud_usd, unit="1"))
         return
-    usual = package.assumptions()[name]
+    base, priced = best.get("on-demand"), making.figures["cloud_usd_per_gpu_hour"]
+    quoted = base is not None and priced.note == base.offer.id  # and not the person's own price
+    alike = known.get(f"{name}_{base.offer.provider}") if base and quoted else None
+    if alike is not None and way in COMMITTED:
+        making.put(replace(alike, name=name))
+        text = "no price of {way} is listed: taken as {provider} has it for other machines, {low:.0%} to {high:.0%} off"
+        values = {"way": WAY_NAMES[way], "low": alike.low, "high": alike.high}
+        making.notes.append(Message(text, **values, provider=base.offer.provider if base else ""))
+        return
+    usual = known[name]
     text = "no current price of {way} is known for it (usual: {low:.0%} to {high:.0%} off; say --set {name}=…)"
     if not _said(request, name):
         making.close((way,), Message(text, way=WAY_NAMES[way], low=usual.low, high=usual.high, name=name))

@@ -20,7 +20,10 @@ from gpuwise.asset import Service
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.units import Fraction, Usd
 
-CLOUDS = {"amazon": "aws", "aws": "aws", "microsoft": "azure", "azure": "azure", "google": "gcp", "gcp": "gcp"}
+CLOUDS = {
+    "amazon": "aws", "aws": "aws", "microsoft": "azure", "azure": "azure", "google": "gcp", "gcp": "gcp",
+    "oracle": "oci", "oci": "oci",
+}  # fmt: skip
 """A word of a provider's name in bills -> the provider in our tables."""
 
 

@@ -95,7 +95,7 @@ class Exit:
     done; barrier_usd: their B. meter_usd: the premium summed up over past and middle future, (months,), `past` of them
     past. value_usd: V(0). wait_usd: months -> what waiting costs, V(0) − V(months). utilisation_fraction,
     break_even_fraction: of these servers now. order_month: when to order for the clamped rule's date in the middle
-    case, moved to the end of a commitment; None: never.
+    case, or for the end of a later commitment where that is worth more; None: never.
     """
 
     robust: When
@@ -159,7 +159,7 @@ def leave(asked: Leaving, *, paths: int = PATHS, seed: int = 0) -> Exit:
         wait_usd={wait: spread(value[:, 0] - value[:, wait]) for wait in WAITS if wait < case.months},
         utilisation_fraction=float(_utilisation(asked, middle, calm, size)[0, 0]),
         break_even_fraction=_break_even(case, middle, calm, asked.site)[0, 0] or None,
-        order_month=_ordered(asked, clamped, middle),
+        order_month=_ordered(asked, clamped, middle, value.mean(axis=0)),
         weights=weigh(case, partial(_sides, asked, size), drawn, value[:, 0], seed=seed),
     )
 
@@ -328,14 +328,17 @@ def _percentile(fired: NDArray[np.int_], share: Fraction) -> int | None:
     return None if month == NEVER_MONTH else month
 
 
-def _ordered(asked: Leaving, clamped: int | None, middle: Drawn) -> int | None:
-    """When to order: the lead time before the date, which is moved to the end of the commitment that it falls into."""
+def _ordered(asked: Leaving, clamped: int | None, middle: Drawn, value_usd: Floats) -> int | None:
+    """When to order: the lead time before the date, or before the end of a later commitment where that is worth more.
+
+    value_usd: V(m) in expectation, (months,); what commitments go on costing after the work has left is in it.
+    """
     if clamped is None:
         return None
-    ends = [promise.end_month for promise in asked.promises if promise.end_month > clamped]
-    leaves = int(np.ceil(min(ends))) if ends else clamped
     lead = float(middle["lead_weeks"][0, 0]) / WEEKS_PER_MONTH
-    return max(0, int(np.floor(leaves - lead)))
+    leaves = [clamped, *(int(np.ceil(one.end_month)) for one in asked.promises if one.end_month > clamped)]
+    orders = sorted({max(0, int(np.floor(month - lead))) for month in leaves})
+    return max((month for month in orders if month < asked.case.months), key=lambda month: float(value_usd[month]))
 
 
 def _sides(asked: Leaving, size: int, drawn: Drawn) -> tuple[Floats, Floats]:

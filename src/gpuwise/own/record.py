@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 HOURS_PER_WEEK = 168.0
 WEEKS_PER_YEAR = 365.25 / 7
 LEAST_WEEKS = 8
+DIGITS = 9
+"""Of a growth: less is rounding of the fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,14 +57,16 @@ def fit(gpus: Floats, step_h: Hours = 1.0) -> Fitted:
     level = float(np.exp(fitted[-1]) * HOURS_PER_MONTH)
     level *= len(used) / len(weekly)  # weeks without use are demand too
     level_sd = scatter / np.sqrt(len(used)) * 2  # at the end of a fitted line: twice that of its middle
-    low, high = (np.expm1(WEEKS_PER_YEAR * (slope + sign * Z80 * slope_sd)) for sign in (-1, 1))
+    low, middle, high = (
+        round(float(np.expm1(WEEKS_PER_YEAR * (slope + sign * Z80 * slope_sd))), DIGITS) for sign in (-1, 0, 1)
+    )
     return Fitted(
         gpu_h_per_month=level,
         low_gpu_h_per_month=level * float(np.exp(-Z80 * level_sd)),
         high_gpu_h_per_month=level * float(np.exp(Z80 * level_sd)),
-        growth_fraction_per_year=float(np.expm1(WEEKS_PER_YEAR * slope)),
-        low_growth_fraction=float(low),
-        high_growth_fraction=float(high),
+        growth_fraction_per_year=middle,
+        low_growth_fraction=low,
+        high_growth_fraction=high,
         shape=shape,
         weeks=tuple(float(ratio) for ratio in np.exp(np.log(weekly[used]) - fitted)),
         hours=hours,

@@ -130,7 +130,9 @@ def unsupported(precision: Precision, accelerator: Accelerator) -> Message | Non
     """Why this precision cannot be predicted there, or None."""
     if accelerator.vendor not in ("NVIDIA", "AMD"):
         return Message(
-            "{name} does not run CUDA programs, and no figure of a GPU carries over to it", name=accelerator.name
+            "{name} does not run CUDA programs, and no figure of a GPU carries over to it; what runs there leaves only "
+            "with a port",
+            name=accelerator.name,
         )
     if precision == "fp8":
         return Message("nothing here was measured in fp8")

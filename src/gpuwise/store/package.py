@@ -226,10 +226,10 @@ def assumptions() -> Assumptions:
 
 
 @cache
-def unassumed() -> Mapping[str, str]:
+def unassumed() -> Mapping[str, Message]:
     """Figures that nobody can assume, and why."""
     table = tomllib.loads(_content("assumptions.toml").decode())
-    return {name: row["reason"] for name, row in table.items() if "value" not in row}
+    return {name: Message("{reason}", reason=row["reason"]) for name, row in table.items() if "value" not in row}
 
 
 @cache

@@ -16,7 +16,7 @@ from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
 from gpuwise.view.checklist import checklist_blocks, lock_in
 from gpuwise.view.moving import moving_table
-from gpuwise.view.owned_words import option
+from gpuwise.view.owned_words import fleet
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
 
@@ -72,18 +72,18 @@ def in_short(r: Left) -> str:
         text = _("Stay in the cloud: the date to leave never comes within {years:g} years. {why}")
         return text.format(years=r.assembled.case.months / 12, why=_why_never(r))
     values: dict[str, Any] = {
-        "month": r.month(r.exit.month), "gpus": r.exit.gpus, "servers": r.exit.servers, "site": option(r.site),
+        "month": r.month(r.exit.month), "gpus": r.exit.gpus, "fleet": fleet(r.exit.servers, r.site),
         "order": r.month(r.exit.order_month), "chance": figures.chance_in_words(r.exit.p_pays),
     }  # fmt: skip
     if r.advice == "leave":
-        text = _("Leave: the date has come ({month}). Own {gpus} GPUs ({site}, servers: {servers}), to be ordered in "
+        text = _("Leave: the date has come ({month}). Own {gpus} GPUs ({fleet}), to be ordered in "
                  "{order}. Leaving now pays with a probability of {chance}.")  # fmt: skip
         return text.format(**values)
     now = r.exit.order_month is not None and r.exit.order_month <= r.now
-    text = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} GPUs ({site}, servers: "
-             "{servers}), to be ordered in {order}.")  # fmt: skip
-    urgent = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} GPUs ({site}, servers: "
-               "{servers}); order them now, for they take their time.")  # fmt: skip
+    text = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} GPUs ({fleet}), "
+             "to be ordered in {order}.")  # fmt: skip
+    urgent = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} GPUs ({fleet}); "
+               "order them now, for they take their time.")  # fmt: skip
     low, high = _month(r, r.exit.p10_month), _month(r, r.exit.p90_month)
     return (urgent if now else text).format(**values, low=low, high=high)
 
@@ -165,7 +165,7 @@ def _dates(r: Left) -> Iterator[_Date]:
         ("p50", _("the same, by 50 % of the paths"), e.p50_month, None, ""),
         ("p90", _("the same, by 90 % of the paths"), e.p90_month, None, ""),
         ("order", _("order"), e.order_month, e.servers or None,
-         _("{weeks} weeks before it, or before the end of the commitment into which it falls").format(
+         _("{weeks} weeks before it, or before the end of a commitment where that is worth more").format(
              weeks=f"{r.assembled.case.figures['lead_weeks'].value:.0f}")),
     ):  # fmt: skip
         yield _Date(key=key, name=name, number=number, servers=None if number is None else servers, says=says)
@@ -184,8 +184,8 @@ def _meter(r: Left) -> Iterator[Fact]:
     yield Fact(label=_("What leaving costs"), text=text(amount=_whole(r, e.barrier_usd), money=money),
                why=_("the servers less their worth at the end, and {usd} {money} of moving").format(
                    usd=_whole(r, r.moving_usd), money=money))  # fmt: skip
-    yield Fact(label=_("How many to own now"), text=_("{gpus} GPUs ({site}, servers: {servers})").format(
-        gpus=e.gpus, site=option(r.site), servers=e.servers) if e.servers else _("none"))  # fmt: skip
+    yield Fact(label=_("How many to own now"), text=_("{gpus} GPUs ({fleet})").format(
+        gpus=e.gpus, fleet=fleet(e.servers, r.site)) if e.servers else _("none"))  # fmt: skip
     needed = _("none: no use of them would pay") if e.break_even_fraction is None else figures.percent(
         e.break_even_fraction)  # fmt: skip
     why = _("{n} servers with today's work; break-even utilisation {needed}").format(n=servers, needed=needed)

@@ -192,9 +192,12 @@ def _per_run(r: Owned) -> Iterator[Made[Outcome]]:
     hours = r.assembled.wanted.gpu_h_per_run
     if hours is not None:
         yield column(
-            "usd_per_run", _("One training"), lambda row: _spread(r, _times(row.usd_per_gpu_hour, hours)), kind="estimate",
+            "usd_per_run",
+            _("One training"),
+            lambda row: _spread(r, _times(row.usd_per_gpu_hour, hours)),
+            kind="estimate",
             unit=figures.code(r.fx),
-        )  # fmt: skip
+        )
 
 
 def _option(r: Owned, row: Outcome) -> Cell:

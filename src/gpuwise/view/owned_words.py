@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwise.locale import N_, _
+from gpuwise.locale import N_, _, ngettext
 
 OPTIONS = {
     "on-demand": N_("all cloud, on demand"),
@@ -58,6 +58,13 @@ KINDS = {
     "server": N_("server"),
     "parts": N_("parts"),
 }
+
+
+def fleet(servers: int, site: str) -> str:
+    """3 servers in colocation."""
+    office = ngettext("{n} server in the office", "{n} servers in the office", servers)
+    colocation = ngettext("{n} server in colocation", "{n} servers in colocation", servers)
+    return (office if site == "office" else colocation).format(n=servers)
 
 
 def option(name: str) -> str:

@@ -45,8 +45,12 @@ def weights_table(weights: Weights, known: Mapping[str, Assumption], fx: Fx | No
 
 def in_range(given: Assumption) -> str:
     if given.low is None or given.high is None:
-        return f"{given.value:.4g}"
-    return _("{low} to {high}").format(low=f"{given.low:.4g}", high=f"{given.high:.4g}")
+        return _four_digits(given.value)
+    return _("{low} to {high}").format(low=_four_digits(given.low), high=_four_digits(given.high))
+
+
+def _four_digits(value: float) -> str:
+    return figures.exact_number(float(f"{value:.4g}"))
 
 
 def thousands(usd: float, fx: Fx | None) -> Cell:
@@ -96,7 +100,7 @@ def figures_table(known: Mapping[str, Assumption]) -> Table:
     """Every figure that the answer stands on."""
     columns: list[Made[Assumption]] = [
         column("figure", _("Figure"), lambda row: Cell(shown=figure(row.name), title=row.name, value=row.name)),
-        column("value", _("Value"), lambda row: Cell(shown=f"{row.value:,.4g}", value=row.value), kind="number"),
+        column("value", _("Value"), lambda row: Cell(shown=_four_digits(row.value), value=row.value), kind="number"),
         column("range", _("Range"), lambda row: word("" if row.low is None else in_range(row))),
         column("unit", _("Unit"), lambda row: word("" if row.unit == "1" else row.unit)),
         column("source", _("Origin"), _origin),
