@@ -17,8 +17,6 @@ import pytest
 import gpuwise
 from gpuwise import integrity
 from gpuwise.model import Assumption, Machine, Source
-from gpuwise.own.checklist import cloud
-from gpuwise.store.leaving import services
 
 BUILT = date(2026, 11, 30)
 FOLDER = Path(gpuwise.__file__).parent / "data"
@@ -364,33 +362,6 @@ def test_facts_of_leaving_have_dates_in_order_and_every_kind_of_lead_time(tables
         assert not row["valid_until"] or row["valid_from"] < row["valid_until"]
     law = [row for row in tables["waivers"] if row["where"] == "EU" and row["usd_per_gb"] == "0"]
     assert [row["valid_from"] for row in law] == ["2027-01-12"]
-
-
-SAMPLE = COLLECTED / "focus" / "focus_1_0_sample.csv"
-
-
-@pytest.mark.skipif(not SAMPLE.is_file(), reason="the sample of FOCUS (../shared/data/focus) is not there")
-def test_every_service_of_the_public_sample_bill_is_in_the_table() -> None:
-    with SAMPLE.open(encoding="utf-8-sig", newline="") as file:
-        billed = {(cloud(row["ProviderName"]), row["ServiceName"].casefold()) for row in csv.DictReader(file)}
-    assert len(billed) > 30
-    assert billed - {(one.provider, name) for one in services() for name in one.names} == set()
-
-
-def test_every_cold_tier_has_its_days_and_prices_and_every_large_cloud_has_some(tables: Tables) -> None:
-    tiers = tables["cold_tiers"]
-    assert {row["least_days"] for row in tiers} == {"30", "90", "180", "365"}
-    assert {"aws", "azure", "gcp"} <= {row["provider"] for row in tiers}
-    for row in tiers:
-        assert 0 < float(row["usd_per_gb_month"]) <= 0.0125
-        assert 0 < float(row["retrieval_usd_per_gb"]) <= 0.05
-
-
-def test_private_lines_cost_what_their_hours_do(tables: Tables) -> None:
-    monthly = {row["name"]: float(row["usd_per_month"] or "nan") for row in tables["links"]}
-    assert monthly["Direct Connect, 10 Gbit/s"] == pytest.approx(2.25 * 730)
-    assert monthly["Dedicated Interconnect, 10 Gbit/s"] == pytest.approx(2.328 * 730)
-    assert monthly["Dedicated Interconnect, 100 Gbit/s"] == pytest.approx(23.28 * 730)
 
 
 def test_a_commitment_is_the_cheaper_the_longer_it_binds_at_each_cloud() -> None:

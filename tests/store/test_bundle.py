@@ -58,11 +58,6 @@ def test_a_workload_that_was_measured_may_be_counted() -> None:
         (package.servers, "servers"),
         (package.hosting, "hosting"),
         (package.carbon, "carbon"),
-        (leaving.services, "services"),
-        (leaving.waivers, "waivers"),
-        (leaving.links, "links"),
-        (leaving.cold_tiers, "cold_tiers"),
-        (leaving.lead_times, "lead_times"),
     ],
 )
 def test_every_row_of_a_table_becomes_one_value(read: Callable[[], Sized], table: str) -> None:
@@ -111,11 +106,3 @@ def test_a_service_that_ended_says_until_when_it_was_there() -> None:
     assert named["Azure AI Personalizer"].valid_until == date(2026, 10, 1)
     assert named["Cloud TPU"].portability == "C"
     assert "amazon s3" in named["Amazon Simple Storage Service"].names
-
-
-def test_the_law_makes_leaving_free_from_a_day_on() -> None:
-    law = [waiver for waiver in leaving.waivers() if waiver.where == "EU" and waiver.covers == "switching"]
-    assert [(w.valid_from, w.valid_until, w.usd_per_gb) for w in sorted(law, key=lambda w: w.valid_from)] == [
-        (date(2024, 1, 11), date(2027, 1, 11), None),
-        (date(2027, 1, 12), None, 0.0),
-    ]

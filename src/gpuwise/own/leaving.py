@@ -133,10 +133,11 @@ def leave(asked: Leaving, *, paths: int = PATHS, seed: int = 0) -> Exit:
     now = servers(case, drawn, lived, asked.site)
     sizes = _sizes(asked, lived)
     robust = min((_robust(asked, middle, calm, size) for size in sizes), key=_earlier)
-    probable = min((_probable(asked, drawn, lived, size) for size in sizes), key=_earlier)
+    bought = {size: _bought(asked, drawn, size, range(case.months)) for size in (1, 2)}  # with and without a network
+    probable = min((_probable(asked, drawn, lived, size, bought[min(size, 2)]) for size in sizes), key=_earlier)
     fired = _fired(asked, drawn, lived, sizes, probable)
     size, past = max(now, 1), len(asked.history.gpu_h)
-    value = _value(asked, drawn, lived, size)
+    value = _value(asked, drawn, lived, size, bought[min(size, 2)])
     meter, clamped = _meter(asked, middle, calm, size), _clamped(asked, middle, calm, sizes, probable)
     return Exit(
         robust=robust,
@@ -254,22 +255,25 @@ def _robust(asked: Leaving, middle: Drawn, calm: World, size: int) -> When:
 # ---- the value of leaving ----
 
 
-def _value(asked: Leaving, drawn: Drawn, lived: World, size: int, orders: Sequence[int] | None = None) -> Floats:
-    """V(m) by path for orders in these months (all of the horizon without), (paths, orders)."""
+def _bought(asked: Leaving, drawn: Drawn, size: int, orders: Sequence[int]) -> Floats:
+    """Value today of what one server of such a fleet costs to buy and gives back, by month of its order,
+    (paths or 1, orders)."""
+    one, factors = _fleet(asked, drawn, size), discount(asked.case.months, drawn["discount_fraction"])
+    layers = (Own(asset=one, servers=1, order_month=month) for month in orders)
+    return np.stack([(capital(layer, asked.case.months) * factors).sum(axis=1) for layer in layers], axis=1)
+
+
+def _value(asked: Leaving, drawn: Drawn, lived: World, size: int, bought: Floats) -> Floats:
+    """V(m) by path for orders in the first months, as many as `bought` has, (paths, orders)."""
     months, one = asked.case.months, _fleet(asked, drawn, size)
-    orders = range(months) if orders is None else orders
     factors = np.broadcast_to(discount(months, drawn["discount_fraction"]), (len(lived.demand_gpu_h), months + 1))
     premium = _premium(asked, drawn, lived, size) * factors[:, 1:]
     after = np.concatenate((np.cumsum(premium[:, ::-1], axis=1)[:, ::-1], np.zeros((len(premium), 1))), axis=1)
     lead = np.broadcast_to(np.ceil(np.asarray(one.lead_months)), (len(premium), 1)).astype(int)
-    starts = np.minimum(np.array(orders) + lead, months)
+    starts = np.minimum(np.arange(bought.shape[1]) + lead, months)
     saved = np.take_along_axis(after, starts, axis=1)
-    spent = np.stack([
-        size * (capital(Own(asset=one, servers=size, order_month=month), months) * factors).sum(axis=1)
-        for month in orders
-    ], axis=1)  # fmt: skip
     once = np.take_along_axis(factors, starts, axis=1) * (asked.moving_usd + _stranded(asked, starts, size, one, lived))
-    return np.asarray(saved - spent - once)
+    return np.asarray(saved - size * bought - once)
 
 
 def _stranded(asked: Leaving, starts: NDArray[np.int_], size: int, one: Asset, lived: World) -> Floats:
@@ -281,9 +285,9 @@ def _stranded(asked: Leaving, starts: NDArray[np.int_], size: int, one: Asset, l
     return np.asarray(left * share)
 
 
-def _probable(asked: Leaving, drawn: Drawn, lived: World, size: int) -> When:
+def _probable(asked: Leaving, drawn: Drawn, lived: World, size: int, bought: Floats) -> When:
     """The first of two successive months in which leaving pays surely enough, and the fleet would be busy enough."""
-    value = _value(asked, drawn, lived, size)
+    value = _value(asked, drawn, lived, size, bought)
     busy = np.median(_utilisation(asked, drawn, lived, size), axis=0)
     needed = np.median(_break_even(asked.case, drawn, lived, asked.site), axis=0)
     holds = ((value > 0).mean(axis=0) >= SURE) & (busy >= MARGIN * needed) & (needed > 0)
@@ -346,7 +350,7 @@ def _sides(asked: Leaving, size: int, drawn: Drawn) -> tuple[Floats, Floats]:
     lived = world(asked.case, drawn)
     factors = discount(asked.case.months, drawn["discount_fraction"])
     stays = (lived.demand_gpu_h * tail(drawn).useful_usd_per_gpu_hour * lived.price * factors[:, 1:]).sum(axis=1)
-    return stays, stays - _value(asked, drawn, lived, size, (0,))[:, 0]
+    return stays, stays - _value(asked, drawn, lived, size, _bought(asked, drawn, size, (0,)))[:, 0]
 
 
 def paid_back_months(coming_usd: Floats, barrier_usd: Usd, lead_months: float) -> float | None:
