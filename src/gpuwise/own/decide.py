@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from gpuwise.own.case import SITES, Case, Count, counts, stack, world
 from gpuwise.own.choose import discount
 from gpuwise.own.figures import Drawn
+from gpuwise.own.ledger import payback_months
 from gpuwise.own.plan import Flows, Layer, Own, flows
 from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd
 
@@ -189,14 +190,8 @@ def _payback(middle: Mapping[str, Floats], option: str) -> float | None:
     """Months until all that was paid is no more than on demand, without what the machines are still worth."""
     if option == "on-demand" or "on-demand" not in middle:
         return None
-    ahead = np.cumsum(middle["on-demand"] - middle[option])[:-1]  # the last month sells the machines
-    if ahead[0] >= 0:
-        return None
-    paid = np.flatnonzero(ahead >= 0)
-    if not len(paid):
-        return None
-    month = int(paid[0])
-    return month - ahead[month] / (ahead[month] - ahead[month - 1]) if month else 0.0
+    saved = (middle["on-demand"] - middle[option])[:-1]  # the last month sells the machines
+    return payback_months(saved) if saved[0] < 0 else None
 
 
 # ---- the verdict ----

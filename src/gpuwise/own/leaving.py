@@ -33,6 +33,7 @@ from gpuwise.own.choose import discount
 from gpuwise.own.decide import SURE, Range, spread
 from gpuwise.own.figures import Drawn
 from gpuwise.own.plan import Asset, Own, World, capital, yearly_usd
+from gpuwise.own.rental import NEVER, Months, clamped_month, robust_month
 from gpuwise.own.sensitivity import Weights, weigh
 from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR, Fraction, Usd
 
@@ -44,7 +45,6 @@ TRUST = 0.5
 SIZES = 12
 """Fleet sizes that are tried, from one server to what the largest demand needs."""
 WAITS = (6, 12)
-NEVER = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -128,8 +128,7 @@ def leave(asked: Leaving, *, paths: int = PATHS, seed: int = 0) -> Exit:
     case = asked.case
     drawn = case.figures.drawn(paths, rng)
     lived = world(case, drawn, rng)
-    middle = case.figures.middle()
-    calm = world(case, middle)
+    calm = world(case, middle := case.figures.middle())
     now = servers(case, drawn, lived, asked.site)
     sizes = _sizes(asked, lived)
     robust = min((_robust(asked, middle, calm, size) for size in sizes), key=_earlier)
@@ -138,22 +137,21 @@ def leave(asked: Leaving, *, paths: int = PATHS, seed: int = 0) -> Exit:
     fired = _fired(asked, drawn, lived, sizes, probable)
     size, past = max(now, 1), len(asked.history.gpu_h)
     value = _value(asked, drawn, lived, size, bought[min(size, 2)])
-    meter, clamped = _meter(asked, middle, calm, size), _clamped(asked, middle, calm, sizes, probable)
+    meter = np.cumsum(_premiums(asked, middle, calm, size)[0])
+    clamped = _clamped(asked, middle, calm, sizes, probable)
     return Exit(
         robust=robust,
         probable=probable,
         month=clamped,
-        p10_month=_percentile(fired, 0.1),
-        p50_month=_percentile(fired, 0.5),
-        p90_month=_percentile(fired, 0.9),
+        **{f"p{share}_month": _percentile(fired, share / 100) for share in (10, 50, 90)},
         p_never=float((fired == NEVER_MONTH).mean()),
         p_before={promise.name: float((fired < promise.end_month).mean()) for promise in asked.promises},
         servers=now,
         gpus=now * case.accelerators,
         site=asked.site,
-        premium_usd=float(meter[0, past - 1]) if past else 0.0,
-        barrier_usd=float(_barrier(asked, middle, size)[0, 0]),
-        meter_usd=meter[0],
+        premium_usd=float(meter[past - 1]) if past else 0.0,
+        barrier_usd=float(_barrier(asked, middle, size)[0]),
+        meter_usd=meter,
         past=past,
         value_usd=spread(value[:, 0]),
         p_pays=float((value[:, 0] > 0).mean()),
@@ -166,6 +164,7 @@ def leave(asked: Leaving, *, paths: int = PATHS, seed: int = 0) -> Exit:
 
 
 NEVER_MONTH = 10**6
+"""Later than any horizon: sorts after every month."""
 
 
 def _earlier(when: When) -> tuple[int, int]:
@@ -222,33 +221,27 @@ def _past(asked: Leaving, drawn: Drawn, lived: World, size: int) -> Floats:
     )
 
 
-def _meter(asked: Leaving, drawn: Drawn, lived: World, size: int) -> Floats:
-    """The premium summed up from the first month of the record to the horizon, (paths, past + months)."""
+def _premiums(asked: Leaving, drawn: Drawn, lived: World, size: int) -> Floats:
+    """Of each month from the first one of the record to the horizon, (paths, past + months)."""
     past, coming = _past(asked, drawn, lived, size), _premium(asked, drawn, lived, size)
-    past = np.broadcast_to(past, (len(coming), past.shape[1]))
-    return np.cumsum(np.concatenate((past, coming), axis=1), axis=1)
+    return np.concatenate((np.broadcast_to(past, (len(coming), past.shape[1])), coming), axis=1)
 
 
 def _barrier(asked: Leaving, drawn: Drawn, size: int) -> Floats:
-    """B: capex less what the fleet is worth at the end of its life, and the cost of moving; (paths or 1, 1)."""
+    """B: capex less what the fleet is worth at the end of its life, and the cost of moving; (paths or 1,)."""
     one = _fleet(asked, drawn, size)
     worth = np.exp(-one.worth_decline_per_year * np.asarray(one.life_years))
-    return np.asarray(size * np.asarray(one.capex_usd) * (1 - worth) + asked.moving_usd)
+    return np.asarray(size * np.asarray(one.capex_usd) * (1 - worth) + asked.moving_usd)[:, 0]
 
 
-def _first(reached: NDArray[np.bool_]) -> NDArray[np.int_]:
-    """The first month in which it holds, on each path; NEVER_MONTH where there is none."""
-    return np.where(reached.any(axis=1), reached.argmax(axis=1), NEVER_MONTH)
-
-
-def _reached(asked: Leaving, drawn: Drawn, lived: World, size: int, share: float = 1.0) -> NDArray[np.int_]:
-    """The month from now in which the premium reaches `share` times B, on each path; below 0 in the past."""
-    first = _first(_meter(asked, drawn, lived, size) >= share * _barrier(asked, drawn, size))
-    return np.where(first == NEVER_MONTH, NEVER_MONTH, first - len(asked.history.gpu_h))
+def _from_now(asked: Leaving, months: Months) -> Months:
+    """Months of the record and after, counted from now: below 0 in the past, NEVER_MONTH where there is none."""
+    return np.where(months == NEVER, NEVER_MONTH, months - len(asked.history.gpu_h))
 
 
 def _robust(asked: Leaving, middle: Drawn, calm: World, size: int) -> When:
-    month = int(_reached(asked, middle, calm, size)[0])
+    reached = robust_month(_premiums(asked, middle, calm, size), _barrier(asked, middle, size))
+    month = int(_from_now(asked, reached)[0])
     return When(month=None if month == NEVER_MONTH else month, servers=size)
 
 
@@ -315,11 +308,12 @@ def _break_even(case: Case, drawn: Drawn, lived: World, site: str) -> Floats:
 
 def _fired(asked: Leaving, drawn: Drawn, lived: World, sizes: Sequence[int], probable: When) -> NDArray[np.int_]:
     """On each path the month in which the rule fires: the probable month, kept between λB and B/λ of that path."""
-    forecast = NEVER_MONTH if probable.month is None else probable.month
-    early = np.min([_reached(asked, drawn, lived, size, asked.trust) for size in sizes], axis=0)
-    late = np.min([_reached(asked, drawn, lived, size, 1 / asked.trust) for size in sizes], axis=0)
-    fired = np.clip(forecast, np.maximum(early, 0), np.maximum(late, 0))
-    return np.where(fired >= asked.case.months, NEVER_MONTH, fired)
+    forecast = NEVER if probable.month is None else probable.month + len(asked.history.gpu_h)
+    each = [
+        clamped_month(forecast, _premiums(asked, drawn, lived, size), _barrier(asked, drawn, size), asked.trust)
+        for size in sizes
+    ]
+    return np.asarray(np.maximum(np.min([_from_now(asked, months) for months in each], axis=0), 0))
 
 
 def _clamped(asked: Leaving, middle: Drawn, calm: World, sizes: Sequence[int], probable: When) -> int | None:
