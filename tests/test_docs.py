@@ -20,12 +20,13 @@ from pathlib import Path
 import pytest
 from benchmarks.founding import page as article
 
-from gpuwise import errors
+from gpuwise import errors, faces
 from gpuwise.catalogue import as_days
 from gpuwise.model import Machine, Measurement, Ranking, Workload
 from gpuwise.rank import Quota
 from gpuwise.render.data import csv_text, ranking_document
-from gpuwise.request import RankRequest
+from gpuwise.request import ExitRequest, OwnRequest, RankRequest, parse
+from gpuwise.sources import focus_rows, watch
 from gpuwise.store import package
 from gpuwise.store.tables import ALIASES, COLUMNS
 from gpuwise.view.page import Table
@@ -199,6 +200,49 @@ def test_every_key_of_the_answer_to_rank_is_in_the_reference(ranking: Ranking) -
     document = ranking_document(ranking, RankRequest(workloads=("painter-heavy",)))
     written = keys(document, but=("request", "workloads", "excluded_by_rule", "sources"))
     assert written - set(re.findall(r"`(\w+)`", read("json.md"))) == set()
+
+
+@pytest.fixture(scope="session")
+def usage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bill that the page about leaving shows."""
+    page = (DOCS / "how-to" / "leave-the-cloud.md").read_text("utf-8")
+    (body,) = (block["body"] for block in FENCE.finditer(page) if block["file"] == "usage.csv")
+    path = tmp_path_factory.mktemp("bill") / "usage.csv"
+    path.write_text(body, "utf-8")
+    return path
+
+
+DAY = date(2026, 12, 1)
+TOLD_ELSEWHERE = ("request", "figures", "refused", "servers", "gpus_rented", "wait_usd", "service")
+
+
+@pytest.mark.parametrize("key", ["own", "exit", "services"])
+def test_every_key_of_the_answers_about_owning_is_in_the_reference(key: str, usage: Path) -> None:
+    committed = {"committed-until": "2027-06-30=12000USD", "data-size": "100TB"}
+    asked = {
+        "own": lambda: faces.own(
+            parse(OwnRequest, {"demand": "40 GPUs", "gpu": "H100-SXM", "data-size": "100TB"}), today=DAY
+        ),
+        "exit": lambda: faces.exit(parse(ExitRequest, {"files": [str(usage)], **committed}), today=DAY),
+        "services": lambda: faces.exit(parse(ExitRequest, {"services": "S3,TPU"}), today=DAY),
+    }
+    written = keys(asked[key]().json()["result"], but=TOLD_ELSEWHERE)
+    assert written - set(re.findall(r"`(\w+)`", read("json.md"))) == set()
+
+
+def test_every_column_of_the_log_and_of_the_table_of_services_is_in_the_reference() -> None:
+    text = read("files.md")
+    header = (PACKAGE / "data" / "services.csv").read_text("utf-8").splitlines()[0].split(",")
+    assert [column for column in (*watch.COLUMNS, *header) if f"`{column}`" not in text] == []
+
+
+def test_every_column_that_a_bill_must_have_is_in_the_reference() -> None:
+    text = read("files.md").split("## Cost exports")[1].split("\n## ")[0]
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    needed = {name for row in rows if "| yes |" in row for name in re.findall(r"`(\w+)`", row)}
+    assert needed == {name for meant in focus_rows.NEEDED for name in focus_rows.COLUMNS[meant]} - {
+        "BillingPeriodStart"
+    }
 
 
 def test_the_figures_in_the_readme_are_those_of_the_bundle() -> None:

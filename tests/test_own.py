@@ -202,6 +202,39 @@ def test_a_figure_that_says_nothing_is_refused(text):
         asked(**AWS, set=[text])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "idle_billed_fraction=1",
+        "life_years=0",
+        "network_fraction=1",
+        "availability_fraction=0..1",
+        "pue_office=0.5",
+        "discount_fraction=5",
+        "residual_fraction=2",
+        "spot_discount_fraction=0.5..1",
+        "server_usd=0",
+    ],
+)
+def test_a_value_at_which_nothing_can_be_reckoned_is_refused_and_never_an_answer(text):
+    with pytest.raises(InvalidInput, match=r"--set: .* it lies from"):
+        answer(**AWS, set=[text])
+
+
+@pytest.mark.parametrize(
+    "text", ["residual_fraction=0", "discount_fraction=0", "lead_weeks=0", "demand_variation=0", "tax_fraction=0.25"]
+)
+def test_a_value_at_the_edge_is_reckoned_with(text):
+    found = answer(**AWS, set=[text])
+    assert all(math.isfinite(one.present_usd.mean) for one in found.decision.outcomes.values())
+    assert found.decision.outcomes["office"].gpus > 0
+
+
+def test_no_resale_makes_owning_dearer():
+    kept, lost = (answer(**AWS, set=[f"residual_fraction={value}"]) for value in (0.25, 0))
+    assert lost.decision.outcomes["office"].usd_per_gpu_hour.p50 > kept.decision.outcomes["office"].usd_per_gpu_hour.p50
+
+
 def test_a_figure_that_nobody_uses_is_named_with_the_nearest():
     with pytest.raises(UnknownName, match="life_year") as caught:
         answer(**AWS, set=["life_year=3"])

@@ -7,24 +7,30 @@ import math
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pytest
+from benchmarks.claim import fleets
+from benchmarks.claim.fleets import DEMANDS, Fleet
+from benchmarks.claim.frozen import ERAS, OF_THE_CLOUD, Era, Price, case, prices, product
 from benchmarks.claim.page import page
 from benchmarks.claim.ratios import (
-    ERAS,
     PLACES,
     UTILISATIONS,
-    Era,
-    Price,
     Ratio,
     Verdict,
-    assembled,
-    prices,
+    committed,
     ratio,
     table,
+    used_from,
 )
+
+from gpuwise.own.case import asset
+from gpuwise.own.plan import own_usd_per_gpu_hour
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "own-or-rent.md"
 OFFICE, COLOCATION = PLACES
+STEADY, _TEAM, VARYING, UNKNOWN = DEMANDS
+_THEN, NOW = ERAS
 
 
 def one(era: str, provider: str, kind: str) -> tuple[Era, Price]:
@@ -44,6 +50,16 @@ def test_frozen_prices_are_those_of_the_bundle_on_their_days() -> None:
     ]  # fmt: skip
     for price in prices():
         assert (price.provider, price.observed.isoformat(), round(price.usd_per_gpu_hour, 2)) in known, price
+
+
+@pytest.mark.parametrize("era", ERAS, ids=lambda era: era.key)
+def test_every_figure_that_the_product_takes_is_frozen_with_its_origin(era: Era) -> None:
+    frozen = case(era).figures.by_name
+    assert {*frozen} == {*product(era).case.figures.by_name} - {*OF_THE_CLOUD}
+    assert product(era).case.accelerators == era.accelerators
+    for one in frozen.values():
+        assert one.source
+        assert one.low is None or one.high is None or one.low <= one.value <= one.high
 
 
 @pytest.mark.parametrize(
@@ -83,31 +99,54 @@ def test_the_ratio_rises_with_use_and_a_commitment_hardly_moves() -> None:
     for era in ERAS:
         for price, found in table(era, COLOCATION):
             middles = [each.middle for each in found]
-            if price.kind.startswith("commitment"):
+            if committed(price):
                 assert max(middles) / min(middles) < 1.15
             else:
                 assert middles == sorted(middles)
             assert all(each.low < each.middle < each.high for each in found)
 
 
-def test_the_middle_is_near_the_sum_of_the_middle_figures_by_hand() -> None:
-    """H100 in the office, 80 % in use, at 6.88 USD: annuity, staff, support, insurance, energy; 10 % billed idle."""
-    time, price = one("today", "aws", "on demand")
-    f = {name: figure.value for name, figure in assembled(time).case.figures.by_name.items()}
-    capex = f["server_usd"] * (1 + f["storage_fraction"]) * (1 + f["spares_fraction"])
-    crf = f["discount_fraction"] / (1 - (1 + f["discount_fraction"]) ** -f["life_years"])
-    sff = f["discount_fraction"] / ((1 + f["discount_fraction"]) ** f["life_years"] - 1)
-    kwh = f["pue_office"] * f["electricity_usd_per_kwh"] * 8760
-    upkeep = f["support_fraction_per_year"] + f["insurance_fraction_per_year"]
-    year = capex * (crf - f["residual_fraction"] * sff) + 12 * f["staff_usd_per_month"] + capex * upkeep
-    year += (
-        kwh
-        * f["busy_kw"]
-        * (f["idle_power_fraction"] + 0.8 * f["availability_fraction"] * (1 - f["idle_power_fraction"]))
-    )
-    by_hand = 6.88 / 0.9 / (year / (8 * 8760 * f["availability_fraction"] * 0.8))
-    assert by_hand == pytest.approx(3.9, abs=0.3)
-    assert ratio(time, price, OFFICE, 0.8).low < by_hand < ratio(time, price, OFFICE, 0.8).high
+@pytest.mark.parametrize("times", [1.0, 2.0])
+def test_at_the_use_from_which_the_cloud_is_so_much_dearer_the_ratio_is_just_that(times: float) -> None:
+    era, price = one("today", "aws", "on demand")
+    middle = used_from(era, price, OFFICE, times).middle
+    assert ratio(era, price, OFFICE, middle).middle == pytest.approx(times, rel=0.02)
+
+
+def test_where_the_cloud_is_cheap_no_use_is_enough() -> None:
+    assert used_from(*one("today", "verda", "spot"), COLOCATION, 1.0).low == math.inf
+
+
+def fleet(era: Era, gpus: int, demand: fleets.Demand) -> Fleet:
+    return fleets.fleet(era, fleets.list_price(era), gpus, demand)
+
+
+@pytest.mark.parametrize("era", ERAS, ids=lambda era: era.key)
+def test_the_claim_lies_in_the_middle_for_steady_large_work_at_list_price_and_fails_for_the_rest(era: Era) -> None:
+    assert 2 <= fleet(era, 40, STEADY).ratio.middle <= 3
+    assert fleet(era, 1, STEADY).ratio.verdict is Verdict.CHEAPER
+    assert not fleet(era, 1, STEADY).pays
+    assert fleet(era, 40, VARYING).ratio.verdict is Verdict.LESS
+    assert fleet(era, 40, UNKNOWN).ratio.low < fleet(era, 40, STEADY).ratio.low < 2
+
+
+def test_the_more_demand_varies_the_less_owning_saves() -> None:
+    for gpus, found in fleets.table(NOW):
+        by_variation = [one.ratio.middle for one in found[:3]]
+        assert by_variation == sorted(by_variation, reverse=True), gpus
+
+
+def test_an_own_hour_at_the_middle_figures_is_what_a_person_finds_by_hand() -> None:
+    """H100 in the office, 80 % in use.
+
+    230,000 USD with 10 % of storage and 3 % of spares are 260,590; at 10 % over four years, a quarter left, these are
+    68,171 USD a year. Staff 18,480, support and insurance 14,332, idle energy 2,847. Over 8 · 8,760 · 0.99 · 0.8 =
+    55,503 hours it makes 1.871 USD, and 0.162 more is the energy of a busy hour.
+    """
+    middle = case(NOW).figures.middle()
+    server = asset(case(NOW), middle, OFFICE.site, alone=OFFICE.alone)
+    hourly = own_usd_per_gpu_hour(server, middle["discount_fraction"], 0.8)
+    assert float(np.squeeze(hourly)) == pytest.approx(2.033, abs=0.001)
 
 
 def test_every_price_of_both_eras_is_shown_with_its_day() -> None:
@@ -115,3 +154,9 @@ def test_every_price_of_both_eras_is_shown_with_its_day() -> None:
     for price in prices():
         assert f"| {price.provider}, {price.kind} | {price.usd_per_gpu_hour:.2f} | {price.observed} |" in text
     assert all(f"{share:.0%}".replace("%", " %") in text for share in UTILISATIONS)
+
+
+def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
+    for block in page().split("\n\n"):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert len({row.count("|") for row in rows}) <= 1, block

@@ -13,18 +13,18 @@ from gpuwise.api.bought import Bought, bought, server_figures
 from gpuwise.api.wanted import Wanted
 from gpuwise.api.world import filter_context, read_offers, unknown
 from gpuwise.asset import LeadTime
-from gpuwise.errors import Message, MissingEvidence
+from gpuwise.errors import InvalidInput, Message, MissingEvidence
 from gpuwise.estimate import Z80
 from gpuwise.model import Accelerator, Assumption
 from gpuwise.own import market
 from gpuwise.own.case import OPTIONS, SITES, Case, asset
 from gpuwise.own.demand import Staged, assumed, staged
-from gpuwise.own.figures import figures, stated
+from gpuwise.own.figures import figures, refuse_impossible, stated
 from gpuwise.own.market import BreakEven, Quote
 from gpuwise.own.plan import yearly_usd
 from gpuwise.own.prices import Jumps
 from gpuwise.rank import usable
-from gpuwise.request import OwnFilters, OwnRequest
+from gpuwise.request import OwnFilters, OwnRequest, at
 from gpuwise.store import package
 from gpuwise.store.leaving import lead_times
 
@@ -282,9 +282,12 @@ def _put_said(request: OwnFilters, making: _Making) -> None:
         if said.name not in names:
             raise unknown("figure", said.name, sorted(names))
         unit = making.figures[said.name].unit if said.name in making.figures else LEFT_OUT.get(said.name, ("USD",))[0]
-        making.put(
-            Assumption(name=said.name, value=said.value, low=said.low, high=said.high, unit=unit, source="stated")
-        )
+        one = Assumption(name=said.name, value=said.value, low=said.low, high=said.high, unit=unit, source="stated")
+        try:
+            refuse_impossible(one)
+        except InvalidInput as error:
+            raise at("--set", error) from None
+        making.put(one)
 
 
 def _say_left_out(making: _Making) -> None:

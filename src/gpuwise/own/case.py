@@ -104,7 +104,7 @@ def asset(case: Case, drawn: Drawn, site: str, *, alone: bool = False) -> Asset:
         accelerators=case.accelerators,
         capex_usd=price,
         life_years=drawn["life_years"],
-        worth_decline_per_year=-np.log(drawn["residual_fraction"]) / RESIDUAL_YEARS,
+        worth_decline_per_year=-np.log(np.maximum(drawn["residual_fraction"], WORTHLESS)) / RESIDUAL_YEARS,
         busy_kw=drawn["busy_kw"],
         idle_kw=drawn["busy_kw"] * drawn["idle_power_fraction"],
         pue=drawn["pue_colocation" if colocated else "pue_office"],
@@ -119,6 +119,8 @@ def asset(case: Case, drawn: Drawn, site: str, *, alone: bool = False) -> Asset:
     )
 
 
+WORTHLESS = 1e-6
+"""A share of the price that is nothing, and still has a logarithm."""
 RESIDUAL_YEARS = 4.0
 """The age to which `residual_fraction` belongs."""
 

@@ -21,6 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuwise.errors import InvalidInput, Message
 from gpuwise.own.case import SITES, Case, Count, counts, stack, world
 from gpuwise.own.choose import discount
 from gpuwise.own.figures import Drawn
@@ -108,7 +109,7 @@ def decide(case: Case, *, paths: int = PATHS, seed: int = 0) -> Decision:
     for option, count in taken.items():
         layers, rest = stack(case, count, drawn)
         paid = flows(layers, rest, lived)
-        present[option] = (paid.total_usd * factors).sum(axis=1)
+        present[option] = _finite(option, (paid.total_usd * factors).sum(axis=1))
         found[option] = _paid(layers, paid, present[option] / hours)
     cheapest = np.argmin(np.stack(list(present.values())), axis=0)
     middle = _middle(case, taken)
@@ -127,6 +128,16 @@ def decide(case: Case, *, paths: int = PATHS, seed: int = 0) -> Decision:
         for place, option in enumerate(taken)
     }
     return _decided(outcomes, present, drawn)
+
+
+def _finite(option: str, present_usd: Floats) -> Floats:
+    """A cost that is no number must never look like the cheapest one."""
+    if np.isfinite(present_usd).all():
+        return present_usd
+    raise InvalidInput(
+        Message("The cost of {option} is no number at these figures.", option=option),
+        Message("A range reaches a value at which nothing can be reckoned: narrow what you gave with --set."),
+    )
 
 
 def _paid(layers: list[Layer], paid: Flows, levelised: Floats) -> dict[str, object]:

@@ -214,6 +214,6 @@ def staged(gpus: float, level_log_sd: float, growth_fraction_per_year: float, sh
         return Staged(stage="growing", rule=text)
     else:
         values = {"gpus": gpus, "most": GROWING}
-        text = Message("{gpus:.3g} GPUs in use on average, and a change below {most:.0%} a year", **values)
+        text = Message("{gpus:,.1f} GPUs in use on average, and a change below {most:.0%} a year", **values)
         return Staged(stage="steady", rule=text)
     return Staged(stage="exploring", rule=text)

@@ -55,6 +55,46 @@ def at(figure: Assumption, z: Floats) -> Floats:
     return found / (1 + found) if share else found
 
 
+_BELOW_ONE = (
+    "idle_billed_fraction", "network_fraction", "spot_waste_fraction", "committed_1y_discount_fraction",
+    "committed_3y_discount_fraction", "spot_discount_fraction",
+)  # fmt: skip
+_SHARES = (
+    "spot_available_fraction", "residual_fraction", "idle_power_fraction", "insurance_fraction_per_year",
+    "support_fraction_per_year",
+)  # fmt: skip
+LIMITS: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(_BELOW_ONE, (0.0, 0.95)),
+    **dict.fromkeys(_SHARES, (0.0, 1.0)),
+    **dict.fromkeys(("pue_office", "pue_colocation"), (1.0, 5.0)),
+    **dict.fromkeys(("storage_fraction", "spares_fraction"), (0.0, 5.0)),
+    **dict.fromkeys(("busy_kw", "max_kw"), (0.01, 1000.0)),
+    "availability_fraction": (0.05, 1.0),
+    "life_years": (0.5, 20.0),
+    "discount_fraction": (0.0, 1.0),
+    "lead_weeks": (0.0, 260.0),
+    "demand_variation": (0.0, 10.0),
+    "demand_growth_per_year": (-0.95, 99.0),
+    "work_fraction": (0.001, 1000.0),
+    "tax_fraction": (0.0, 2.0),
+    "server_usd": (1.0, 1e9),
+}
+"""Between which values a figure means something; all others: from 0 up."""
+MOST = 1e12
+
+
+def refuse_impossible(figure: Assumption) -> None:
+    """InvalidInput for a value, or an end of a range, at which nothing can be reckoned."""
+    low, high = LIMITS.get(figure.name, (0.0, MOST))
+    for value in (figure.value, figure.low, figure.high):
+        if value is not None and not low <= value <= high:
+            raise InvalidInput(
+                Message("{name} is {value:g}: it lies from {low:g} to {high:g}.", name=figure.name, value=value, low=low,
+                        high=high),
+                Message("Correct the value, or leave it as it is."),
+            )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Figures:
     """All figures of a decision, by name."""

@@ -34,9 +34,9 @@ def _blocks(r: Owned) -> Iterator[Block]:
     yield _flow_chart(r)
     if left_out := tuple(_refused(r)):
         yield Facts(title=_("Not among them"), facts=left_out)
-    if r.first is not None:
+    if r.first is not None and not r.assembled.case.at_home:
         yield Text(text=_first(r))
-    if r.fleets:
+    if r.fleets and not r.assembled.case.at_home:
         yield _fleet_table(r)
         yield _year_table(r)
     if r.break_evens:
@@ -114,14 +114,15 @@ def _interval(r: Owned, spread: Range) -> Interval:
 def _why(r: Owned) -> str:
     """What was asked, and what the cloud is."""
     wanted, months = r.assembled.wanted, r.assembled.case.months
-    gpus = wanted.level.value / HOURS_PER_MONTH
+    gpus, level = wanted.level.value / HOURS_PER_MONTH, wanted.level.value
+    hours = _three_digits(level) if level < 100 else figures.count(level)
     growth = r.assembled.case.figures["demand_growth_per_year"].value
     text = _(
         "Demand: {hours} GPU-hours of {gpu} a month, {gpus} GPUs in use on average ({told}), {growth:+.0f} % a year, "
         "over {years:g} years. Stage: {stage} ({rule})."
     )
     first = text.format(
-        hours=figures.count(wanted.level.value), gpu=figures.device(r.assembled.accelerator.id), gpus=f"{gpus:.3g}",
+        hours=hours, gpu=figures.device(r.assembled.accelerator.id), gpus=_three_digits(gpus),
         told=words(wanted.told), growth=100 * growth, years=months / 12, stage=_STAGES[r.staged.stage](),
         rule=words(r.staged.rule),
     )  # fmt: skip
@@ -172,7 +173,9 @@ def options_table(r: Owned) -> Table:
         _("Over {years:g} years and 10,000 paths of demand, prices and figures; in brackets 80 % of them.").format(
             years=years
         ),
-        _("Work that no held GPU takes is rented by the hour; what own servers are worth at the end is taken off."),
+        _("Work that no held GPU takes {waits}; what own servers are worth at the end is taken off.").format(
+            waits=_("waits, for at most 5 % of the time") if r.assembled.case.at_home else _("is rented by the hour")
+        ),
     ]
     return tabulate(_("Options"), columns, [one for one in r.decision.outcomes.values() if takes(one)], notes)
 
@@ -198,6 +201,10 @@ def _per_run(r: Owned) -> Iterator[Made[Outcome]]:
             kind="estimate",
             unit=figures.code(r.fx),
         )
+
+
+def _three_digits(value: float) -> str:
+    return figures.exact_number(float(f"{value:.3g}"))
 
 
 def _option(r: Owned, row: Outcome) -> Cell:
@@ -308,10 +315,14 @@ def _fleet_table(r: Owned) -> Table:
     return tabulate(title, columns, r.fleets, [_("Means over chance; the best number is chosen by them.")])
 
 
+def _gpus_wanted(row: Year) -> Cell:
+    return Cell(shown=_three_digits(row.gpus_wanted), value=row.gpus_wanted)
+
+
 def _year_table(r: Owned) -> Table:
     columns: list[Made[Year]] = [
         column("year", _("Year"), lambda row: Cell(shown=str(row.year), value=row.year), kind="number"),
-        column("gpus_wanted", _("GPUs wanted"), lambda row: Cell(shown=f"{row.gpus_wanted:.3g}", value=row.gpus_wanted),
+        column("gpus_wanted", _("GPUs wanted"), _gpus_wanted,
                kind="number"),
         column("servers", _("Servers"), lambda row: Cell(shown=figures.count(row.servers), value=row.servers),
                kind="number"),
