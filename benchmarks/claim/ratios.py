@@ -1,63 +1,49 @@
 """Cloud over own, per useful GPU-hour, at frozen prices with their days: by utilisation, price and place.
 
-Own costs are the product's (`own.case.asset`, `own.plan.own_usd_per_gpu_hour`), with the ranges of the bundled figures;
-cloud hours carry what is billed while idle, spot also what is lost. A commitment is paid whether it is used or not, as
-an owned GPU is. The ratio's 80 % interval decides: twice or more, less than twice, or it depends.
+Own costs are the product's (`own.case.asset`, `own.plan.own_usd_per_gpu_hour`, `own.market.break_even`), with the
+ranges of the frozen figures; cloud hours carry what is billed while idle, spot also what is lost. A commitment is paid
+whether it is used or not, as an owned GPU is. The ratio's 80 % interval decides: twice or more, less, or it depends.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from enum import Enum
 from functools import cache
-from pathlib import Path
+from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gpuwise.api.assembly import Assembled, assemble
-from gpuwise.api.wanted import accelerator_of, wanted
+from benchmarks.claim.frozen import Era, Price, case, prices
 from gpuwise.own.case import asset, tail
-from gpuwise.own.plan import own_usd_per_gpu_hour
-from gpuwise.request import OwnRequest, parse
+from gpuwise.own.figures import Drawn
+from gpuwise.own.market import break_even
+from gpuwise.own.plan import own_usd_per_gpu_hour, yearly_usd
 
-PRICES = Path(__file__).parent / "prices.csv"
+Floats = NDArray[np.float64]
 PATHS, SEED = 20_000, 0
+FEW = 2_000
+"""Paths for utilisations, which are found one by one."""
+ENDS = (0.1, 0.5, 0.9)
 UTILISATIONS = (0.2, 0.4, 0.6, 0.8, 0.95)
 TWICE, THRICE = 2.0, 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Era:
-    """A time of the claim: the GPU, the day that is asked about, and the model of the server."""
+class Place:
+    """Where own servers stand. alone: the only one, which needs no network of a cluster."""
 
-    key: str
-    gpu: str
-    day: date
-    server: str
+    words: str
+    site: str
+    alone: bool
 
 
-ERAS = (
-    Era(key="2021", gpu="A100-SXM4-40GB", day=date(2021, 12, 31), server="DGX A100 320GB"),
-    Era(key="today", gpu="H100-SXM", day=date(2026, 11, 30), server="HGX H100"),
+PLACES = (
+    Place(words="one server in the office", site="office", alone=True),
+    Place(words="a cluster in colocation", site="colocation", alone=False),
 )
-PLACES = (("one server in the office", "office", True), ("a cluster in colocation", "colocation", False))
-"""In words, the site, and whether the server stands alone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """One frozen price."""
-
-    era: str
-    kind: str
-    provider: str
-    usd_per_gpu_hour: float
-    observed: date
-    source: str
-    offer: str
 
 
 class Verdict(Enum):
@@ -90,48 +76,57 @@ class Ratio:
         return Verdict.LESS if self.high < TWICE else Verdict.DEPENDS
 
 
-@cache
-def prices() -> tuple[Price, ...]:
-    with PRICES.open(encoding="utf-8", newline="") as file:
-        return tuple(_price(row) for row in csv.DictReader(file))
-
-
-def _price(row: dict[str, str]) -> Price:
-    figures = {"usd_per_gpu_hour": float(row["usd_per_gpu_hour"]), "observed": date.fromisoformat(row["observed"])}
-    return Price(**{**row, **figures})  # type: ignore[arg-type]
+def of_paths(found: Floats) -> Ratio:
+    low, middle, high = map(float, np.quantile(found, ENDS))
+    return Ratio(low=low, middle=middle, high=high)
 
 
 @cache
-def assembled(era: Era) -> Assembled:
-    """The figures of owning at that time; the cloud's price is put in row by row."""
-    said = {"demand": "40 GPUs", "gpu": era.gpu, "server": era.server, "cloud-price": "1 USD", "country": "US",
-            "as-of": era.day.isoformat()}  # fmt: skip
-    request = parse(OwnRequest, said)
-    device = accelerator_of(request)
-    return assemble(request, device, wanted(request, device), era.day)
+def _drawn(era: Era, paths: int) -> Drawn:
+    return case(era).figures.drawn(paths, np.random.default_rng(SEED))
 
 
-def ratio(era: Era, price: Price, place: tuple[str, str, bool], utilisation: float) -> Ratio:
+@cache
+def ratio(era: Era, price: Price, place: Place, utilisation: float) -> Ratio:
     """Of one price, at one place, where an owned GPU is in use for this share of the time."""
-    found = assembled(era)
-    drawn = dict(found.case.figures.drawn(PATHS, np.random.default_rng(SEED)))
-    drawn["cloud_usd_per_gpu_hour"] = np.full((1, 1), price.usd_per_gpu_hour)
-    _words, site, alone = place
-    own = own_usd_per_gpu_hour(asset(found.case, drawn, site, alone=alone), drawn["discount_fraction"], utilisation)
-    ends = np.quantile(_cloud(price, drawn, utilisation) / own, (0.1, 0.5, 0.9))
-    return Ratio(low=float(ends[0]), middle=float(ends[1]), high=float(ends[2]))
+    drawn = _drawn(era, PATHS)
+    server = asset(case(era), drawn, place.site, alone=place.alone)
+    own = own_usd_per_gpu_hour(server, drawn["discount_fraction"], utilisation)
+    return of_paths(_cloud(price, drawn, utilisation) / own)
 
 
-def _cloud(price: Price, drawn: dict[str, np.ndarray], utilisation: float) -> np.ndarray:
+def committed(price: Price) -> bool:
+    """Paid whether it is used or not."""
+    return price.kind.startswith("commitment")
+
+
+def _cloud(price: Price, drawn: Drawn, utilisation: float) -> Floats:
     """USD for a useful hour."""
-    hourly = np.asarray(tail(drawn).useful_usd_per_gpu_hour)
-    if price.kind.startswith("commitment"):
-        return np.asarray(price.usd_per_gpu_hour / utilisation)
+    paid = np.full((1, 1), price.usd_per_gpu_hour)
+    if committed(price):
+        return paid / utilisation
+    hourly = np.asarray(tail({**drawn, "cloud_usd_per_gpu_hour": paid}).useful_usd_per_gpu_hour)
     return hourly / (1 - drawn["spot_waste_fraction"]) if price.kind == "spot" else hourly
 
 
-def table(era: Era, place: tuple[str, str, bool]) -> Iterator[tuple[Price, list[Ratio]]]:
+def table(era: Era, place: Place) -> Iterator[tuple[Price, list[Ratio]]]:
     """Each price with its ratio at every utilisation."""
     for price in prices():
         if price.era == era.key:
             yield price, [ratio(era, price, place, share) for share in UTILISATIONS]
+
+
+@cache
+def used_from(era: Era, price: Price, place: Place, times: float) -> Ratio:
+    """The share of the time in use from which the cloud costs so many times as much; inf: at no use.
+
+    It is the break-even utilisation against the price over `times`, path by path.
+    """
+    drawn = _drawn(era, FEW)
+    server = asset(case(era), drawn, place.site, alone=place.alone)
+    yearly = yearly_usd(server, drawn["discount_fraction"]) / server.useful_gpus
+    running = server.running_usd_per_gpu_hour / server.work_fraction
+    paths = np.broadcast_arrays(yearly, running, _cloud(price, drawn, 1.0) / times)
+    found = [break_even(*map(float, path)) for path in zip(*map(np.ravel, paths), strict=True)]
+    low, middle, high = np.quantile([inf if one is None else one for one in found], ENDS, method="lower")
+    return Ratio(low=float(low), middle=float(middle), high=float(high))
