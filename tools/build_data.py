@@ -61,6 +61,7 @@ def build(source: Path, target: Path) -> None:
     write(target / "left_out.csv", ("table", "row_key", "rule", "reason"), left_out, ["table", "row_key", "rule"])
     assumed = bundle_assumptions.assumptions(offers, pools, accelerators, BUILD_DATE)
     assumed += bundle_owning.assumptions(offers, BUILD_DATE)
+    assumed.append(bundle_owning.spot_waste(assumed, BUILD_DATE))
     write_text(target / "assumptions.toml", bundle_assumptions.assumptions_toml(assumed))
     write_text(target / "machines.toml", bundle_assumptions.machines_toml(source))
     for name in ("workloads.toml", "accuracy.json"):  # kept by hand, and written by `make accuracy`

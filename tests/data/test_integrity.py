@@ -12,16 +12,20 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gpuwise
 from gpuwise import integrity
+from gpuwise.cost.spot import Pool, held, young_interval_s
 from gpuwise.model import Assumption, Machine, Source
+from gpuwise.own.failures import Interruptions, availability_fraction, mean_h_between
 
 BUILT = date(2026, 11, 30)
 FOLDER = Path(gpuwise.__file__).parent / "data"
 ROOT = Path(__file__).parents[2]
 COLLECTED = ROOT.parent / "shared" / "data"
+TRACE = COLLECTED / "traces" / "helios_earth_demand.csv"
 MAX_BYTES = 6 * 1024 * 1024
 PLAIN = (".csv", ".json", ".toml")
 
@@ -369,3 +373,45 @@ def test_a_commitment_is_the_cheaper_the_longer_it_binds_at_each_cloud() -> None
     for name in ("aws", "azure", "gcp"):
         one, three = (entries[f"committed_{years}_discount_fraction_{name}"]["value"] for years in ("1y", "3y"))
         assert 0 < one < three < 0.8, name
+
+
+def test_what_spot_loses_is_what_the_product_reckons_of_a_long_job() -> None:
+    entries = tomllib.loads((FOLDER / "assumptions.toml").read_text(encoding="utf-8"))
+    write_s, restart_s, losses = (entries[n]["value"] for n in ("checkpoint_s", "restart_s", "spot_losses_per_hour"))
+    work_s = 1e4 * 3600.0
+    every_s = young_interval_s(write_s, 3600 / losses)
+    busy_s = held(work_s, Pool(losses_per_hour=losses), every_s=every_s, write_s=write_s, restart_s=restart_s).busy_s
+    assert entries["spot_waste_fraction"]["value"] == pytest.approx(1 - work_s / float(busy_s), rel=1e-3)
+
+
+def test_failures_are_those_of_the_record_of_llama_3() -> None:
+    entries = tomllib.loads((FOLDER / "assumptions.toml").read_text(encoding="utf-8"))
+    causes = {"faulty GPU": 148, "GPU memory": 72}
+    record = Interruptions(days=54, accelerators=16384, per_node=8, count=419, by_cause=causes)
+    assert entries["node_losses_per_1000_node_days"]["value"] == pytest.approx(record.per_1000_node_days, rel=1e-3)
+    assert entries["gpu_failures_per_year"]["value"] == pytest.approx(record.per_gpu_year(*causes), rel=1e-3)
+
+
+def test_availability_is_that_of_a_server_of_eight_whose_gpus_fail_and_are_replaced() -> None:
+    entries = tomllib.loads((FOLDER / "assumptions.toml").read_text(encoding="utf-8"))
+    mean_h = mean_h_between(8, entries["gpu_failures_per_year"]["value"])
+    assert mean_h is not None
+    for end, of_repair in (("value", "value"), ("low", "high"), ("high", "low")):
+        found = availability_fraction(mean_h, 24 * entries["repair_days"][of_repair])
+        assert entries["availability_fraction"][end] == pytest.approx(found, abs=5e-4), end
+
+
+@pytest.mark.skipif(not TRACE.is_file(), reason="the demand of the Helios teams (../shared/data/traces) is not there")
+def test_the_variation_of_demand_is_that_of_the_sixteen_teams_of_helios() -> None:
+    entry = tomllib.loads((FOLDER / "assumptions.toml").read_text(encoding="utf-8"))["demand_variation"]
+    teams = np.loadtxt(TRACE, delimiter=",", skiprows=1)[:, 1:]
+    found = np.percentile(teams.std(axis=0) / teams.mean(axis=0), [10, 50, 90])
+    assert teams.shape[1] == 16
+    assert [entry[end] for end in ("low", "value", "high")] == pytest.approx(found.tolist(), abs=5e-4)
+
+
+def test_a_place_and_its_carbon_are_named_by_codes_of_two_letters(tables: Tables) -> None:
+    known = {row["country"] for row in tables["carbon"]}
+    assert len(known) == len(tables["carbon"]) >= 200
+    assert all(len(code) == 2 and code.isupper() for code in known)
+    assert {row["country"] for row in tables["hosting"]} - {"", "HK"} <= known

@@ -130,8 +130,9 @@ def test_the_claim_lies_in_the_middle_for_steady_large_work_at_list_price_and_fa
     assert fleet(era, 40, UNKNOWN).ratio.low < fleet(era, 40, STEADY).ratio.low < 2
 
 
-def test_the_more_demand_varies_the_less_owning_saves() -> None:
-    for gpus, found in fleets.table(NOW):
+def test_the_more_demand_varies_the_less_owning_saves_from_a_server_s_worth_of_demand_on() -> None:
+    """Below it a server is idle in part anyway, and variation uses some of that."""
+    for gpus, found in (row for row in fleets.table(NOW) if row[0] >= 8):
         by_variation = [one.ratio.middle for one in found[:3]]
         assert by_variation == sorted(by_variation, reverse=True), gpus
 
@@ -139,14 +140,14 @@ def test_the_more_demand_varies_the_less_owning_saves() -> None:
 def test_an_own_hour_at_the_middle_figures_is_what_a_person_finds_by_hand() -> None:
     """H100 in the office, 80 % in use.
 
-    230,000 USD with 10 % of storage and 3 % of spares are 260,590; at 10 % over four years, a quarter left, these are
-    68,171 USD a year. Staff 18,480, support and insurance 14,332, idle energy 2,847. Over 8 · 8,760 · 0.99 · 0.8 =
-    55,503 hours it makes 1.871 USD, and 0.162 more is the energy of a busy hour.
+    313,112 USD with 10 % of storage and 3 % of spares are 354,756; at 10 % over four years, a quarter left, these are
+    92,805 USD a year. Staff 18,480, support and insurance 19,512, idle energy 2,847. Over 8 · 8,760 · 0.99 · 0.8 =
+    55,503 hours it makes 2.408 USD, and 0.162 more is the energy of a busy hour.
     """
     middle = case(NOW).figures.middle()
     server = asset(case(NOW), middle, OFFICE.site, alone=OFFICE.alone)
     hourly = own_usd_per_gpu_hour(server, middle["discount_fraction"], 0.8)
-    assert float(np.squeeze(hourly)) == pytest.approx(2.033, abs=0.001)
+    assert float(np.squeeze(hourly)) == pytest.approx(2.570, abs=0.001)
 
 
 def test_every_price_of_both_eras_is_shown_with_its_day() -> None:

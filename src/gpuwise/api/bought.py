@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+from statistics import median
 
 from gpuwise.asset import Server
 from gpuwise.errors import InvalidInput, Message, UnknownName
@@ -130,7 +131,8 @@ def server_figures(request: OwnFilters, device: Accelerator, chosen: Bought, as_
 
 
 def _price(request: OwnFilters, chosen: Bought, as_of: date) -> Assumption:
-    """The person's price is taken as it is; a listed one has the range of all prices of its kind in these years."""
+    """The person's price is taken as it is; else the middle of all public prices of its kind in these years, with the
+    least and the most of them: the cheapest one is not what everybody gets."""
     if request.server_price_usd is not None:
         return stated("server_usd", request.server_price_usd, "USD")
     server = chosen.server
@@ -143,8 +145,9 @@ def _price(request: OwnFilters, chosen: Bought, as_of: date) -> Assumption:
         and abs((one.observed - server.observed).days) <= PRICE_YEARS * 365 and one.observed <= as_of
     ]  # fmt: skip
     return Assumption(
-        name="server_usd", value=server.price_usd, low=min(alike), high=max(alike), unit="USD", source=server.source,
-        observed=server.observed, note=f"{server.vendor} {server.model}; range: prices of {len(alike)} such servers",
+        name="server_usd", value=median(alike), low=min(alike), high=max(alike), unit="USD", source=server.source,
+        observed=server.observed, note=f"middle and range of {len(alike)} public prices of such servers, the newest of "
+        f"{server.vendor} {server.model}",
     )  # fmt: skip
 
 

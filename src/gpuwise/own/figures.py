@@ -89,8 +89,8 @@ def refuse_impossible(figure: Assumption) -> None:
     for value in (figure.value, figure.low, figure.high):
         if value is not None and not low <= value <= high:
             raise InvalidInput(
-                Message("{name} is {value:g}: it lies from {low:g} to {high:g}.", name=figure.name, value=value, low=low,
-                        high=high),
+                Message("{name} is {value:g}: it lies from {low:g} to {high:g}.",
+                        name=figure.name, value=value, low=low, high=high),
                 Message("Correct the value, or leave it as it is."),
             )  # fmt: skip
 
