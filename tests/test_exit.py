@@ -282,6 +282,11 @@ def test_what_nobody_said_is_named_as_not_contained(rising):
     assert "--data-size" not in said
 
 
+def test_a_bill_that_ended_long_ago_is_said_to_be_old(rising):
+    assert "months before 2027-06-01" in warned(answer(rising, as_of="2027-06-01", max_age="900"))
+    assert "months before" not in warned(usual(rising))
+
+
 def test_uc_096_the_cloud_is_paid_until_the_servers_are_there(rising):
     assert paid_back_months(np.full(60, 7500.0), 150_000.0, 30 / (365 / 12 / 7)) == pytest.approx(26.9, abs=0.05)
     assert paid_back_months(np.full(20, 7500.0), 150_000.0, 7.0) is None

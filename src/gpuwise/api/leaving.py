@@ -192,6 +192,19 @@ def _uses(bill: Bill) -> list[Use]:
 # ---- the bill ----
 
 
+LATE_MONTHS = 2
+"""So many months after its last one a bill is old news."""
+
+
+def _old(first: date, as_of: date) -> tuple[Message, ...]:
+    """first: the month after the bill's last one."""
+    months = 12 * (as_of.year - first.year) + as_of.month - first.month
+    if months < LATE_MONTHS:
+        return ()
+    text = "the bill ends {n} months before {day}: use and prices may be others by now, and dates count from {month}"
+    return (Message(text, n=months, day=as_of, month=f"{first:%Y-%m}"),)
+
+
 def _left(request: ExitRequest, as_of: date) -> Left:
     bill = _read(request, as_of)
     found = used(request, bill, as_of)
@@ -225,8 +238,8 @@ def _left(request: ExitRequest, as_of: date) -> Left:
         moving_usd=once,
         checklist=checklist(_uses(bill), services(), as_of),
         unknown=tuple(_unknown(request, assembled, site, move)),
-        warnings=(*_refused(bill), *bill.notes, *found.said, *notes, *_idle(request), *assembled.notes,
-                  *rate_notes(fx, as_of)),
+        warnings=(*_old(found.first, as_of), *_refused(bill), *bill.notes, *found.said, *notes, *_idle(request),
+                  *assembled.notes, *rate_notes(fx, as_of)),
     )  # fmt: skip
 
 

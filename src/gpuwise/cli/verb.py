@@ -138,7 +138,8 @@ def _explained(option: Option) -> str:
     if choices := CHOICES.get(option.kind):
         parts.append(_("One of {choices}.").format(choices=", ".join(choices)))
     if isinstance(option.default, str | int) and not isinstance(option.default, bool):
-        parts.append(_("Default: {value}.").format(value=option.default))
+        unit = _(" months") if option.kind == "horizon" else ""
+        parts.append(_("Default: {value}.").format(value=f"{option.default}{unit}"))
     if option.example:
         parts.append(_("Example: {text}").format(text=shlex.quote(option.example)))
     return " ".join(parts)
