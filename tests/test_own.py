@@ -196,6 +196,32 @@ def test_uc_094_what_owning_hides_is_visible_and_can_be_changed():
     assert (changed["spares_fraction"].low, changed["spares_fraction"].high) == (0.05, 0.10)
 
 
+def test_uc_094_the_year_of_a_server_is_shown_by_how_long_it_is_kept():
+    by_life = {
+        row.life_years: row for row in answer(**AWS, server_price="240000 USD", set=["residual_fraction=0.15"]).lives
+    }
+    assert list(by_life) == [3, 4, 5, 6]
+    bare = 240_000 * 1.1
+    assert by_life[4].capital_usd_per_year == pytest.approx(bare * 0.85 / 4), (
+        "the share that is left belongs to four years"
+    )
+    totals = [row.total_usd_per_year for row in by_life.values()]
+    assert totals == sorted(totals, reverse=True)
+
+
+def test_uc_092_a_purchase_is_judged_by_its_present_value_and_not_by_savings():
+    found = answer(**AWS, market="on-demand,owned")
+    judged, paths = found.investment, found.decision.outcomes
+    saved = paths[found.decision.rented].path_usd - paths[found.decision.owned].path_usd
+    assert judged.total_usd == pytest.approx(saved.sum())
+    assert judged.npv_usd < judged.total_usd
+    assert judged.answer == "buy"
+    page = faces.own(asked(**AWS), today=DAY).page()
+    facts = {fact.label: fact for block in page.blocks if isinstance(block, Facts) for fact in block.facts}
+    assert "at 10 % a year" in facts["Net present value"].why
+    assert facts["It turns at"].text.endswith("%")
+
+
 @pytest.mark.parametrize("text", ["life_years", "life_years=", "life_years=6..3", "life_years=x", "spares_fraction=-1"])
 def test_a_figure_that_says_nothing_is_refused(text):
     with pytest.raises(InvalidInput, match="--set"):

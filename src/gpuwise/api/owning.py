@@ -18,7 +18,8 @@ from gpuwise.model import Fx
 from gpuwise.own.case import SITES, Case
 from gpuwise.own.decide import Decision, decide
 from gpuwise.own.demand import Staged
-from gpuwise.own.fleets import First, Fleet, Year, first, fleets, years
+from gpuwise.own.fleets import First, Fleet, Year, first, fleets, lives, years
+from gpuwise.own.ledger import OfLife, Verdict, judged
 from gpuwise.own.market import BreakEven
 from gpuwise.own.sensitivity import Weights, weights
 from gpuwise.request import OwnFilters, OwnRequest, parse
@@ -47,6 +48,8 @@ class Owned:
     fleets: tuple[Fleet, ...]
     years: tuple[Year, ...]
     first: First | None
+    lives: tuple[OfLife, ...]
+    investment: Verdict | None
     move: Moved | None
     energy: tuple[Energy, ...] = ()
     warnings: tuple[Message, ...] = ()
@@ -81,6 +84,8 @@ def own(request: OwnRequest, *, today: date) -> Owned:
         fleets=fleets(case, site, seed=asked.seed) if site else (),
         years=years(case, site) if site else (),
         first=first(case, site) if site else None,
+        lives=lives(case, site) if site else (),
+        investment=_investment(case, decision),
         move=_moved(asked, found, as_of),
         energy=energies(found, decision),
         warnings=(*found.notes, *rate_notes(fx, as_of)),
@@ -92,6 +97,14 @@ def _moved(request: OwnRequest, found: Assembled, as_of: date) -> Moved | None:
     rented = found.cloud.offer.provider if found.cloud is not None else ""
     provider = request.provider[0] if len(request.provider) == 1 else rented
     return moved(request, provider, None, as_of, found.case.figures["lead_weeks"].value)
+
+
+def _investment(case: Case, decision: Decision) -> Verdict | None:
+    """Buying instead of renting as a purchase: what is saved by month, in the middle case. None without both."""
+    rented, owned = (decision.outcomes.get(name or "") for name in (decision.rented, decision.owned))
+    if rented is None or owned is None:
+        return None
+    return judged(rented.path_usd - owned.path_usd, case.figures["discount_fraction"].value)
 
 
 def _site(case: Case, decision: Decision) -> str | None:

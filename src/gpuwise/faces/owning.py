@@ -12,6 +12,7 @@ from gpuwise.faces.moving import data_move
 from gpuwise.locale import words
 from gpuwise.model import Assumption
 from gpuwise.own.decide import Outcome, Range
+from gpuwise.own.ledger import Verdict
 from gpuwise.own.market import BreakEven
 from gpuwise.request import OwnRequest
 from gpuwise.view.owned import options_table, owned_page
@@ -44,6 +45,8 @@ def _document(r: api.Owned) -> Mapping[str, Any]:
             "fleets": r.fleets,
             "years": r.years,
             "first_server": r.first,
+            "lives": r.lives,
+            "investment": r.investment and _investment(r.investment),
             "break_evens": [_break_even(one) for one in r.break_evens],
             "weights": None if r.weights is None else r.weights.figures,
             "saving_usd": None if r.weights is None else r.weights.saving_usd,
@@ -66,6 +69,11 @@ def figure(one: Assumption) -> Mapping[str, Any]:
 
 def spread(one: Range | None) -> Mapping[str, float] | None:
     return None if one is None else {"mean": one.mean, "p10": one.p10, "p50": one.p50, "p90": one.p90}
+
+
+def _investment(one: Verdict) -> Mapping[str, Any]:
+    return {"answer": one.answer, "total_usd": one.total_usd, "npv_usd": one.npv_usd,
+            "rate_fraction": one.yearly_rate_fraction, "break_even_rates": list(one.break_even_rates)}  # fmt: skip
 
 
 def _outcome(one: Outcome) -> Mapping[str, Any]:

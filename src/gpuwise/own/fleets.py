@@ -11,6 +11,7 @@ from gpuwise.model import Assumption
 from gpuwise.own.case import SEARCHED, Case, Count, asset, servers, stack, waiting_servers, world
 from gpuwise.own.choose import discount
 from gpuwise.own.figures import Drawn, Figures
+from gpuwise.own.ledger import OfLife, over_lives
 from gpuwise.own.plan import World, flows, own_usd_per_gpu_hour
 from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd, UsdPerHour
 
@@ -96,6 +97,26 @@ def first(case: Case, site: str) -> First:
     hourly = own_usd_per_gpu_hour(server, middle["discount_fraction"], busy)
     billed = float(np.squeeze(hourly)) * (1 - float(middle["idle_billed_fraction"][0, 0]))
     return First(busy_fraction=busy, usd_per_gpu_hour=billed)
+
+
+def lives(case: Case, site: str) -> tuple[OfLife, ...]:
+    """A server's year by how long it is kept, without interest: its resale falls with its age."""
+    middle = case.figures.middle()
+    server = asset(case, middle, site, alone=True)
+    spares = float(middle["spares_fraction"][0, 0])
+    bare = float(np.squeeze(server.capex_usd)) / (1 + spares)
+    upkeep = 12 * float(np.squeeze(server.fixed_usd_per_month))
+    decline = float(np.squeeze(server.worth_decline_per_year))
+    found = list[OfLife]()
+    for kept in LIVES_YEARS:
+        worth = float(np.exp(-decline * kept))
+        found += over_lives(
+            bare, residual_fraction=worth, spares_fraction=spares, upkeep_usd_per_year=upkeep, lives_years=(kept,)
+        )
+    return tuple(found)
+
+
+LIVES_YEARS = (3.0, 4.0, 5.0, 6.0)
 
 
 def years(case: Case, site: str) -> tuple[Year, ...]:

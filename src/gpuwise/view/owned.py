@@ -9,9 +9,10 @@ import numpy as np
 
 from gpuwise.api.owning import Owned
 from gpuwise.estimate import Interval
-from gpuwise.locale import _, ngettext, words
+from gpuwise.locale import N_, _, ngettext, words
 from gpuwise.own.decide import Outcome, Range
 from gpuwise.own.fleets import Fleet, Year
+from gpuwise.own.ledger import OfLife
 from gpuwise.own.market import BreakEven, by_provider
 from gpuwise.units import HOURS_PER_MONTH
 from gpuwise.view import figures
@@ -39,6 +40,10 @@ def _blocks(r: Owned) -> Iterator[Block]:
     if r.fleets and not r.assembled.case.at_home:
         yield _fleet_table(r)
         yield _year_table(r)
+    if r.investment is not None:
+        yield Facts(title=_("Buying as an investment, middle case"), facts=tuple(_investment(r)))
+    if r.lives:
+        yield _life_table(r)
     if r.break_evens:
         yield break_even_table(r)
     if r.weights is not None:
@@ -330,6 +335,49 @@ def _year_table(r: Owned) -> Table:
                kind="number"),
     ]  # fmt: skip
     return tabulate(_("How many for the demand of each year"), columns, r.years, [_("As if it stayed at that level.")])
+
+
+ANSWERS = {
+    "buy": N_("it pays at every rate from 0 to this one"),
+    "do not buy": N_("it pays at no rate from 0 to this one"),
+    "depends on the rate": N_("it depends on the rate"),
+}
+
+
+def _investment(r: Owned) -> Iterator[Fact]:
+    """What the purchase saves, with interest and without: a saving that is not discounted is no verdict (UC-092)."""
+    one, money = r.investment, figures.code(r.fx)
+    assert one is not None
+    thousand = _("{value} thousand {money}")
+    total, present = (f"{figures.in_currency(usd, r.fx) / 1000:,.0f}" for usd in (one.total_usd, one.npv_usd))
+    rates = ", ".join(f"{100 * rate:.3g} %" for rate in one.break_even_rates) or _("none")
+    yield Fact(label=_("Saved, undiscounted"), text=thousand.format(value=total, money=money))
+    yield Fact(label=_("Net present value"), text=thousand.format(value=present, money=money),
+               why=_("at {rate} a year; {answer}").format(
+                   rate=figures.percent(one.yearly_rate_fraction), answer=_(ANSWERS[one.answer])))  # fmt: skip
+    yield Fact(label=_("It turns at"), text=rates, why=_("the rates of interest at which both sides cost the same"))
+
+
+def _life_table(r: Owned) -> Table:
+    """UC-094: how long a server is kept moves its year by thousands."""
+
+    def money(usd: float) -> Cell:
+        return Cell(shown=figures.count(figures.in_currency(usd, r.fx)), value=usd)
+
+    unit = figures.code(r.fx)
+    columns: list[Made[OfLife]] = [
+        column("life_years", _("Kept for"), lambda row: Cell(shown=f"{row.life_years:g}", value=row.life_years),
+               kind="number", unit=_("years")),
+        column("capital_usd_per_year", _("Price less resale"), lambda row: money(row.capital_usd_per_year),
+               kind="number", unit=unit),
+        column("spares_usd_per_year", _("Spares"), lambda row: money(row.spares_usd_per_year), kind="number",
+               unit=unit),
+        column("upkeep_usd_per_year", _("Place, care, idle energy"), lambda row: money(row.upkeep_usd_per_year),
+               kind="number", unit=unit),
+        column("total_usd_per_year", _("A year"), lambda row: money(row.total_usd_per_year), kind="number", unit=unit),
+    ]  # fmt: skip
+    title = _("A year of one server, by how long it is kept ({site})").format(site=option(str(r.site)))
+    return tabulate(title, columns, r.lives, [_("Without interest and without the energy of work; middle figures.")])
 
 
 def break_even_table(r: Owned) -> Table:
