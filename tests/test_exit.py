@@ -265,6 +265,31 @@ def test_uc_100_ways_out_with_their_condition_and_what_is_taken(rising):
     assert kept.exit.barrier_usd > closed.exit.barrier_usd
 
 
+def test_cold_storage_bills_early_deletion_and_retrieval_on_any_way(rising):
+    warm = answer(rising, data_size="100TB").moved
+    found = answer(rising, data_size="100TB", cold_data=["Glacier Deep Archive=40TB:60d"]).moved
+    early_usd = 40_000 * 0.00099 * (180 - 60) * 24 / HOURS_PER_MONTH  # kept 60 of the 180 days that are billed
+    assert found.move.early_usd == pytest.approx(early_usd, rel=1e-12)
+    assert found.move.retrieval_usd == pytest.approx(40_000 * 0.02, rel=1e-12)
+    assert found.usd == pytest.approx(warm.usd + early_usd + 800, rel=1e-12)
+    kept = answer(rising, data_size="100TB", cold_data=["s3 glacier deep archive=40TB:200d"]).moved
+    assert (kept.move.early_usd, kept.move.retrieval_usd) == (0, pytest.approx(800))
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "part"),
+    [
+        ({"data_size": "100TB", "cold_data": ["Frozen=1TB:9d"]}, UnknownName, "storage class of aws"),
+        ({"data_size": "1TB", "cold_data": ["S3 Standard-IA=2TB:9d"]}, InvalidInput, "more than the 1000 GB"),
+        ({"cold_data": ["S3 Standard-IA=2TB:9d"]}, InvalidInput, "--data-size, which is missing"),
+        ({"data_size": "1TB", "cold_data": ["S3 Standard-IA"]}, InvalidInput, "does not say which class"),
+    ],
+)
+def test_cold_data_that_cannot_be_billed_is_refused(rising, said, error, part):
+    with pytest.raises(error, match=part):
+        answer(rising, **said)
+
+
 def test_the_waiver_of_the_law_holds_for_its_customers_once_it_is_in_force(rising):
     before, after = (
         answer(rising, data_size="50TB", country="DE", as_of=day, max_age="900") for day in ("2026-06-01", "2026-12-01")

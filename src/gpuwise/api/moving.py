@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from gpuwise.api.world import unknown
 from gpuwise.asset import Waiver
-from gpuwise.errors import Message
+from gpuwise.errors import InvalidInput, Message
 from gpuwise.own.checklist import cloud
-from gpuwise.own.gravity import Data, DataMove, Line, Way, data_move, open_waivers
+from gpuwise.own.gravity import Cold, Data, DataMove, Line, Way, data_move, open_waivers
 from gpuwise.rank.rules import EU
 from gpuwise.request import ExitRequest, OwnFilters
 from gpuwise.store import package
-from gpuwise.store.leaving import links, waivers
+from gpuwise.store.leaving import cold_tiers, links, waivers
 from gpuwise.units import Usd
 
 EFFICIENCY = 0.75
@@ -44,8 +45,17 @@ class Moved:
     stated: bool
 
     @property
+    def cold_usd(self) -> Usd | None:
+        """Early deletion and retrieval, whichever way the data takes; None where a price is not known."""
+        parts = (self.move.early_usd, self.move.retrieval_usd)
+        return None if None in parts else sum(part for part in parts if part is not None)
+
+    @property
     def usd(self) -> Usd | None:
-        return None if self.best is None else self.best.usd
+        """The way that is taken, and what cold classes bill."""
+        if self.best is None or self.best.usd is None or self.cold_usd is None:
+            return None
+        return self.best.usd + self.cold_usd
 
 
 def moved(request: OwnFilters, provider: str, region: str | None, on: date, wait_weeks: float = 0.0) -> Moved | None:
@@ -54,13 +64,17 @@ def moved(request: OwnFilters, provider: str, region: str | None, on: date, wait
     wait_weeks: until own servers can be there: what holds by then counts.
     """
     if request.data_size_gb is None:
+        _refuse_cold_alone(request)
         return None
     name = cloud(provider)
+    cold = tuple(_cold(request, name))
     line, stated = _line(request)
     lawful = [one for one in open_waivers(waivers(), on) if one.where == name or _by_law(request, one)]
     change = request.data_change_fraction_per_day or 0.0
     found = data_move(
-        Data(gb=request.data_size_gb, cut_over_h=CUT_OVER_H, change_gb_per_day=change * request.data_size_gb),
+        Data(
+            gb=request.data_size_gb, cut_over_h=CUT_OVER_H, change_gb_per_day=change * request.data_size_gb, cold=cold
+        ),
         line,
         on=on,
         tariff=package.tariffs().on(on).find(name, "egress", region),
@@ -71,6 +85,35 @@ def moved(request: OwnFilters, provider: str, region: str | None, on: date, wait
     counted = [one.way for one in ways if one.why_not is None and one.way.usd is not None]
     best = min(counted, key=lambda way: way.usd or 0.0, default=None)
     return Moved(provider=name, move=found, ways=ways, best=best, line=line, stated=stated)
+
+
+def _refuse_cold_alone(request: OwnFilters) -> None:
+    if request.cold_data:
+        raise InvalidInput(
+            Message("--cold-data is a part of --data-size, which is missing."),
+            Message("Add --data-size, such as 50TB."),
+        )
+
+
+def _cold(request: OwnFilters, provider: str) -> Iterator[Cold]:
+    """The storage classes of the provider that were named. UnknownName for one that it does not have."""
+    tiers = {tier.name.casefold(): tier for tier in cold_tiers() if tier.provider == provider}
+    short = {name.removeprefix("s3 "): tier for name, tier in tiers.items()}
+    whole = sum(one.gb for one in request.cold_data)
+    if request.data_size_gb is not None and whole > request.data_size_gb:
+        raise InvalidInput(
+            Message(
+                "--cold-data: {cold:g} GB are more than the {all:g} GB of --data-size.",
+                cold=whole,
+                all=request.data_size_gb,
+            ),
+            Message("The cold data is a part of it."),
+        )
+    for one in request.cold_data:
+        tier = tiers.get(one.tier.casefold()) or short.get(one.tier.casefold())
+        if tier is None:
+            raise unknown(f"storage class of {provider} with a known fee", one.tier, [t.name for t in tiers.values()])
+        yield Cold(tier=tier, gb=one.gb, stored_days=one.stored_days)
 
 
 def _home(request: OwnFilters) -> str | None:

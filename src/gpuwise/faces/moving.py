@@ -14,6 +14,8 @@ def data_move(found: Moved) -> Mapping[str, Any]:
         "provider": found.provider,
         "gb": found.move.gb,
         "usd": found.usd,
+        "early_deletion_usd": found.move.early_usd,
+        "retrieval_usd": found.move.retrieval_usd,
         "ways": [
             {
                 "kind": one.way.kind,

@@ -7,7 +7,7 @@ import re
 
 from gpuwise import units
 from gpuwise.errors import InvalidInput, Message
-from gpuwise.request.owning import Promised, Said
+from gpuwise.request.owning import Cooled, Promised, Said
 from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR
 
 _NUMBER = r"[0-9.,](?:[0-9.,'’\s]*[0-9])?"
@@ -131,3 +131,18 @@ def parse_promise(text: str) -> Promised:
             Message("Write for example 2027-06-30=12000USD."),
         )
     return Promised(units.parse_date(found[1]), units.parse_money(found[2]))
+
+
+_COLD = re.compile(r"([^=]+?)\s*=\s*([^:]+?)\s*:\s*(\S.*)")
+
+
+def parse_cold(text: str) -> Cooled:
+    """Archive=20TB:60d: 20 TB that have lain in that class for 60 days."""
+    found = _COLD.fullmatch(text)
+    if not found:
+        raise InvalidInput(
+            Message('"{text}" does not say which class, how much data and for how long.', text=text),
+            Message("Write for example Archive=20TB:60d."),
+        )
+    stored_s = units.parse_duration(found[3])
+    return Cooled(found[1], units.parse_size(found[2]), stored_s / units.SECONDS_PER_DAY)

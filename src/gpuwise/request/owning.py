@@ -12,6 +12,14 @@ from gpuwise.request.offers import OfferFilters
 from gpuwise.units import Fraction, GbPerSecond, Gigabytes, Seconds, Usd
 
 
+class Cooled(NamedTuple):
+    """Data of it that lies in a cold storage class, and for how long it has lain there."""
+
+    tier: str
+    gb: Gigabytes
+    stored_days: float
+
+
 class Promised(NamedTuple):
     """A commitment that is paid until a day. usd_per_month: `units.Money` until its currency is converted."""
 
@@ -83,6 +91,11 @@ class OwnFilters(OfferFilters):
     data_size_gb: Gigabytes | None = about(
         "Data that would have to move.", kind="size", show="SIZE", group="Moving the data", flags=("--data-size",),
         example="50TB",
+    )  # fmt: skip
+    cold_data: tuple[Cooled, ...] = about(
+        "Part of --data-size that lies in a cold storage class, and for how long: early deletion and retrieval are "
+        "billed; may be given several times.",
+        kind="cold", show="CLASS=SIZE:TIME", default=(), group="Moving the data", example="Archive=20TB:60d",
     )  # fmt: skip
     data_change_fraction_per_day: Fraction | None = about(
         "Share of the data that changes in a day.", kind="share", show="PERCENT", group="Moving the data",

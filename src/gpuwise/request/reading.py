@@ -465,4 +465,5 @@ KINDS: dict[str, Kind] = {
     "said": Kind(_typed(amounts.parse_said)),
     "promise": Kind(_typed(amounts.parse_promise)),
     "stage": Kind(_choice("stage")),
+    "cold": Kind(_typed(amounts.parse_cold)),
 }

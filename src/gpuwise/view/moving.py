@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpuwise.api.moving import CUT_OVER_H, Moved, Open
 from gpuwise.locale import _, words
 from gpuwise.model import Fx
@@ -23,7 +25,7 @@ def moving_table(found: Moved, fx: Fx | None) -> Table:
     ]  # fmt: skip
     size = figures.count(found.move.gb / 1000)
     title = _("Ways to take {size} TB out of {provider}").format(size=size, provider=found.provider or _("the cloud"))
-    return tabulate(title, columns, found.ways, [_line(found)])
+    return tabulate(title, columns, found.ways, [_line(found), *_cold(found, fx)])
 
 
 def _line(found: Moved) -> str:
@@ -35,6 +37,19 @@ def _line(found: Moved) -> str:
         share=figures.percent(found.line.efficiency_fraction),
         hours=f"{CUT_OVER_H:g}",
     )
+
+
+def _cold(found: Moved, fx: Fx | None) -> Iterator[str]:
+    """What cold storage classes bill on any way."""
+    early, read = found.move.early_usd, found.move.retrieval_usd
+    if early is None or read is None:
+        yield _("What the cold storage classes bill is not known, and not contained.")
+    elif early or read:
+        text = _(
+            "On any way: {early} {money} for early deletion from cold storage classes, {read} {money} to read it back."
+        )
+        both = (figures.amount(usd, fx) for usd in (early, read))
+        yield text.format(early=next(both), read=next(both), money=figures.code(fx))
 
 
 def _way(way: Way) -> str:
