@@ -143,6 +143,19 @@ def test_a_steady_small_bill_never_leaves_and_the_reason_is_in_the_sentence(tmp_
     assert "costs more than the cloud bills" in page.blocks[0].text
 
 
+@pytest.mark.parametrize(
+    ("usd_per_hour", "part"), [(20.0, "which does not come"), (26.0, "costs least to own nothing")]
+)
+def test_a_date_that_forecasts_do_not_bear_out_is_not_called_one_to_leave(tmp_path, usd_per_hour, part):
+    path = bill(tmp_path / "one.csv", lambda _m, _d, _h: 1, range(8, 12), usd_per_hour=usd_per_hour)
+    found = answer(path)
+    number = found.exit.robust.month if found.exit.month is None else found.exit.month
+    text = faces.exit(asked(path), today=DAY).page().blocks[0].text
+    assert (found.advice, found.exit.servers, found.exit.probable.month) == ("never", 0, None)
+    assert part in text
+    assert found.month(number) in text, "the sentence names the month that the table has"
+
+
 def test_two_files_say_what_one_says(tmp_path):
     def wanted(month, _day, _hour):
         return 2 + month // 3
@@ -312,6 +325,11 @@ def test_a_bill_that_ended_long_ago_is_said_to_be_old(rising):
     assert "months before" not in warned(usual(rising))
 
 
+def test_a_bill_that_goes_on_after_the_day_of_the_answer_is_said_to(rising):
+    assert "goes on after 2026-06-15" in warned(answer(rising, as_of="2026-06-15"))
+    assert "goes on after" not in warned(usual(rising))
+
+
 def test_uc_096_the_cloud_is_paid_until_the_servers_are_there(rising):
     assert paid_back_months(np.full(60, 7500.0), 150_000.0, 30 / (365 / 12 / 7)) == pytest.approx(26.9, abs=0.05)
     assert paid_back_months(np.full(20, 7500.0), 150_000.0, 7.0) is None
@@ -346,6 +364,12 @@ def test_services_without_a_bill_are_a_checklist_alone():
     result = run("--services", "S3,SageMaker,EC2,TPU", "--markdown")
     assert result.exit_code == 0
     assert "leaves only with a port" in result.stdout
+
+
+def test_a_service_that_is_named_twice_counts_once():
+    found = exit_(parse(ExitRequest, {"services": ["EC2,ec2,TPU,Amazon Elastic Compute Cloud"]}), today=DAY)
+    assert [item.use.name for item in found.checklist.items] == ["EC2", "TPU"]
+    assert found.checklist.lock_in_fraction == pytest.approx(0.5)
 
 
 def test_a_service_that_nobody_has_is_refused_with_the_nearest():

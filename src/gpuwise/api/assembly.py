@@ -230,7 +230,7 @@ def _put_demand(wanted: Wanted, making: _Making) -> None:
         making.put(wanted.growth)
         return
     making.put(Assumption(name="demand_growth_per_year", value=0.0, low=None, high=None, unit="1/year", source="none"))
-    making.missing.append(Message("growth of the demand: nobody said it (--growth)"))
+    making.missing.append(Message("growth of the demand: nobody said it (--set demand_growth_per_year=20%)"))
 
 
 def _put_lead(making: _Making) -> None:

@@ -17,6 +17,7 @@ from gpuwise.api.billed import Used, used
 from gpuwise.api.moving import Moved, moved
 from gpuwise.api.owning import with_scenario
 from gpuwise.api.world import rate_notes, rate_on, shown_in
+from gpuwise.asset import Service
 from gpuwise.errors import InvalidInput, Message, MissingEvidence, UnknownName
 from gpuwise.estimate import Z80
 from gpuwise.model import Fx
@@ -32,7 +33,7 @@ from gpuwise.sources.instances import instances
 from gpuwise.sources.offered import nearest
 from gpuwise.store import package
 from gpuwise.store.leaving import services
-from gpuwise.units import Usd
+from gpuwise.units import HOURS_PER_MONTH, Usd
 
 Floats = NDArray[np.float64]
 IDLE = "idle_billed_fraction"
@@ -174,7 +175,10 @@ def _listed(request: ExitRequest, as_of: date) -> Listed:
     for item in found.items:
         if item.service is None:
             raise _nobody_has(item.use.name)
-    return Listed(request=request, as_of=as_of, checklist=found)
+    once: dict[Service | None, Use] = {}
+    for item in found.items:
+        once.setdefault(item.service, item.use)  # EC2 and Amazon EC2 are one
+    return Listed(request=request, as_of=as_of, checklist=checklist(once.values(), services(), as_of))
 
 
 def _nobody_has(name: str) -> UnknownName:
@@ -199,6 +203,9 @@ LATE_MONTHS = 2
 def _old(first: date, as_of: date) -> tuple[Message, ...]:
     """first: the month after the bill's last one."""
     months = 12 * (as_of.year - first.year) + as_of.month - first.month
+    if months < 0:
+        text = "the bill goes on after {day}, for which this is answered: prices of servers are those of that day"
+        return (Message(text, day=as_of),)
     if months < LATE_MONTHS:
         return ()
     text = "the bill ends {n} months before {day}: use and prices may be others by now, and dates count from {month}"
@@ -311,7 +318,7 @@ def _unknown(request: ExitRequest, assembled: Assembled, site: str, move: Moved 
         found.append(Message("the work of moving, and both sides running meanwhile (--moving-cost)"))
     if move is None:
         found.append(Message("the data that has to move (--data-size)"))
-    elif move.best is None:
+    elif move.usd is None:
         found.append(Message("the price of taking the data out of {provider}", provider=move.provider))
     return found
 
@@ -329,7 +336,14 @@ def _promises(request: ExitRequest, bill: Bill, first: date) -> tuple[tuple[Prom
             continue
         end = _months_until(said.until, first)
         found.append(Promise(name=f"{said.until:%Y-%m-%d}", usd_per_month=said.usd_per_month, end_month=end))
+    said_ends = {(said.until.year, said.until.month) for said in request.committed_until}
     for one in bill.commitments:
+        if one.gpu_fraction is None and one.unused > 0:
+            text = "commitment {name}: nothing used it, so it is not known whether it is for GPUs; it is not contained"
+            notes.append(Message(text, name=one.id))
+            continue
+        if one.until is not None and (one.until.year, one.until.month) in said_ends:
+            continue  # what the person says of that end stands for it
         monthly = _monthly_usd(one, first)
         if monthly <= 0:
             continue
@@ -349,7 +363,8 @@ def _monthly_usd(one: Commitment, first: date) -> Usd:
     """What its GPUs cost a month, used or not; 0 where it has ended with the bill or before."""
     if (first - one.last.date()).days > 1:
         return 0.0
-    months = max((one.last - one.first).days / 30.4, 1.0)
+    seen = min(one.last.date(), first) - one.first.date()  # the purchase's row ends with its term, after the bill
+    months = max(24 * seen.days / HOURS_PER_MONTH, 1.0)
     return (one.used + one.unused) * (one.gpu_fraction or 0.0) / months
 
 

@@ -68,6 +68,8 @@ def in_short(r: Left) -> str:
     if r.advice == "cloud":
         text = _("Stay in the cloud: the demand is {rule}.")
         return text.format(rule=words(r.assembled.staged.rule))
+    if r.advice == "never" and r.exit.month is not None:
+        return _("Stay in the cloud: {why}").format(why=_why_nothing(r))
     if r.advice == "never":
         text = _("Stay in the cloud: the date to leave never comes within {years:g} years. {why}")
         return text.format(years=r.assembled.case.months / 12, why=_why_never(r))
@@ -92,11 +94,23 @@ def _month(r: Left, number: int | None) -> str:
     return r.month(number) or _("never")
 
 
+def _why_nothing(r: Left) -> str:
+    """There is a date, and to own nothing costs least all the same."""
+    if r.exit.robust.month is not None and r.exit.robust.month <= r.now:
+        return _("from now on it costs least to own nothing, although the premium paid so far would have bought "
+                 "servers.")  # fmt: skip
+    text = _("as things stand it costs least to own nothing. The premium would be worth leaving in {month} only: ask "
+             "again with the bills to come.")  # fmt: skip
+    return text.format(month=r.month(r.exit.month))
+
+
 def _why_never(r: Left) -> str:
-    if r.exit.month is not None or (not r.exit.servers and r.exit.robust.month is not None):
-        return _(
-            "From now on it costs least to own nothing, although the premium paid so far would have bought servers."
-        )
+    if r.exit.robust.month is not None:
+        text = _("The premium reaches what leaving costs in {month}, but leaving does not pay surely enough; without "
+                 "that the rule waits for {times:.3g} times as much (--trust {trust}), which does not come."
+                 )  # fmt: skip
+        trust = r.request.trust_fraction
+        return text.format(month=r.month(r.exit.robust.month), times=1 / trust, trust=figures.percent(trust))
     most = float(r.exit.meter_usd.max(initial=0.0))
     if most <= 0:
         return _("For this work even one own server costs more than the cloud bills.")
@@ -179,8 +193,8 @@ def _meter(r: Left) -> Iterator[Fact]:
     servers = max(e.servers, 1)
     text = _("{amount} {money}").format
     yield Fact(label=_("Premium paid so far"), text=text(amount=_whole(r, e.premium_usd), money=money),
-               why=_("cloud bill less what {n} own servers would have cost to run, {first} to {last}").format(
-                   n=servers, first=r.used.months[0], last=r.used.months[-1]))  # fmt: skip
+               why=_("cloud bill less what {fleet} would have cost to run, {first} to {last}").format(
+                   fleet=fleet(servers, r.site), first=r.used.months[0], last=r.used.months[-1]))  # fmt: skip
     yield Fact(label=_("What leaving costs"), text=text(amount=_whole(r, e.barrier_usd), money=money),
                why=_("the servers less their worth at the end, and {usd} {money} of moving").format(
                    usd=_whole(r, r.moving_usd), money=money))  # fmt: skip
@@ -188,7 +202,8 @@ def _meter(r: Left) -> Iterator[Fact]:
         gpus=e.gpus, fleet=fleet(e.servers, r.site)) if e.servers else _("none"))  # fmt: skip
     needed = _("none: no use of them would pay") if e.break_even_fraction is None else figures.percent(
         e.break_even_fraction)  # fmt: skip
-    why = _("{n} servers with today's work; break-even utilisation {needed}").format(n=servers, needed=needed)
+    why = _("{fleet} with today's work; break-even utilisation {needed}")
+    why = why.format(fleet=fleet(servers, r.site), needed=needed)
     yield Fact(label=_("Busy"), text=figures.percent(e.utilisation_fraction), why=why)
 
 
@@ -220,7 +235,8 @@ def _meter_chart(r: Left) -> Chart:
         alt=alt.format(first=r.used.months[0], paid=_whole(r, r.exit.premium_usd),
                        barrier=_whole(r, r.exit.barrier_usd)),
         spec={"$schema": SCHEMA, "data": {"values": rows}, "layer": [line, rule]},
-        note=_("For {n} servers; the rule across is what leaving costs.").format(n=max(r.exit.servers, 1)),
+        note=_("For {fleet}; the rule across is what leaving costs.").format(
+            fleet=fleet(max(r.exit.servers, 1), r.site)),
     )  # fmt: skip
 
 
@@ -267,4 +283,5 @@ def _waiting(r: Left) -> Iterator[Fact]:
         shown = _("not within {years:g} years").format(years=r.assembled.case.months / 12)
     else:
         shown = _("{n} months after an order now").format(n=f"{r.payback_months:.1f}")
-    yield Fact(label=_("Paid back"), text=shown, why=_("middle figures, {n} servers").format(n=max(r.exit.servers, 1)))
+    yield Fact(label=_("Paid back"), text=shown, why=_("middle figures, {fleet}").format(
+        fleet=fleet(max(r.exit.servers, 1), r.site)))  # fmt: skip

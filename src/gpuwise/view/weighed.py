@@ -91,7 +91,8 @@ def tornado(weights: Weights, fx: Fx | None, saved: str, note: str) -> Chart:
 def lead_facts(leads: Iterable[LeadTime]) -> Iterator[Fact]:
     """Weeks from order to first job, by what is ordered."""
     for row in leads:
-        text = _("{low} to {high} weeks") if row.low_weeks >= SOON_WEEKS else _("at once, up to {high} weeks")
+        soon = ngettext("at once, up to {high} week", "at once, up to {high} weeks", 1 if row.high_weeks == 1 else 2)
+        text = _("{low} to {high} weeks") if row.low_weeks >= SOON_WEEKS else soon
         text = text.format(low=f"{row.low_weeks:.3g}", high=f"{row.high_weeks:.3g}")
         yield Fact(label=lead(row.kind), text=text, why=f"{row.source}, {row.observed}")
 
