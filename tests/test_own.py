@@ -427,3 +427,9 @@ def test_a_bare_number_ends_with_exit_code_2_and_one_clear_line():
 
 def test_without_a_price_the_exit_code_is_3():
     assert run("own", "--demand", "40 GPUs", "--gpu", "V100-SXM2-32GB", "--max-age", "5").exit_code == 3
+
+
+@pytest.mark.parametrize("also", [{"no_capex": True}, {"room_power": "5kW"}, {"by": "2026-12-05"}])
+def test_conditions_that_leave_no_option_are_refused_with_each_reason(also):
+    with pytest.raises(MissingEvidence, match=r"No option is left: .*; the data must stay on the premises"):
+        answer(**AWS, data_must_stay="on-premises", **also)

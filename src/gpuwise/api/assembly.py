@@ -107,6 +107,7 @@ def assemble(
     _say_left_out(making)
     _close(request, as_of, making)
     case = _case(request, quotes, chosen, wanted, making)
+    _refuse_nothing_left(making)
     return Assembled(
         case=case,
         accelerator=device,
@@ -314,6 +315,17 @@ def _close(request: OwnFilters, as_of: date, making: _Making) -> None:
         _close_late(request.by, as_of, making)
     if all(site in making.refused for site in SITES):
         making.close(("mix",), Message("there is nothing to mix: no servers may be owned"))
+
+
+def _refuse_nothing_left(making: _Making) -> None:
+    """Conditions that together rule out every option."""
+    if any(option not in making.refused for option in OPTIONS):
+        return
+    reasons = dict.fromkeys(making.refused[option] for option in ("office", "on-demand"))
+    raise MissingEvidence(
+        Message("No option is left: {why}.", why="; ".join(map(str, reasons))),
+        Message("Take one of these conditions away."),
+    )
 
 
 MARKETS = {
