@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from gpuwise.errors import InvalidInput
+from gpuwise.own.demand import steady
+from gpuwise.own.plan import Asset, Own, Tail, World, flows
 from gpuwise.own.rental import NEVER, clamped_month, competitive_ratio, hindsight_usd, left_usd, robust_month
+from gpuwise.units import HOURS_PER_MONTH
 
 PREMIUMS = arrays.arrays(
     np.float64,
@@ -101,3 +104,48 @@ def test_a_price_above_that_before_the_reservation_is_refused(alpha):
 def test_a_trust_that_bounds_nothing_is_refused(trust):
     with pytest.raises(InvalidInput, match="trust"):
         clamped_month(1, np.ones(3), 1.0, trust)
+
+
+# ---- from demand, by the flows of plans ----
+
+MONTHS = 36
+BARRIER = 150_000.0
+GPUS = arrays.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(MONTHS)), elements=st.integers(0, 24).map(float))
+"""Wanted at once, of paths by months."""
+
+
+def rented_and_owned(gpus, cloud_usd_per_gpu_hour, hosting_usd_per_month):
+    """What each month costs without and with a server of eight, its price left out; (paths, months) each."""
+    server = Asset(
+        accelerators=8, capex_usd=0.0, life_years=4.0, worth_decline_per_year=1.0, busy_kw=8.0, idle_kw=0.0, pue=1.3,
+        electricity_usd_per_kwh=0.1, hosting_usd_per_month=hosting_usd_per_month, staff_usd_per_month=0.0,
+        upkeep_fraction_per_year=0.0, licence_usd_per_gpu_year=0.0, lead_months=0.0,
+    )  # fmt: skip
+    world = World(demand_gpu_h=gpus * HOURS_PER_MONTH, price=np.ones((1, MONTHS)), shape=steady())
+    tail = Tail(usd_per_gpu_hour=cloud_usd_per_gpu_hour)
+    return tuple(flows(layers, tail, world).total_usd[:, 1:] for layers in ([], [Own(asset=server, servers=1)]))
+
+
+def best_usd(premium):
+    """Leaving in the best of all months, or staying."""
+    return np.min([left_usd(premium, BARRIER, month) for month in (NEVER, *range(MONTHS))], axis=0)
+
+
+@given(GPUS, st.floats(0.2, 15))
+def test_on_random_demand_a_server_that_costs_only_what_it_works_is_bought_for_at_most_twice_hindsight(gpus, price):
+    rented, owned = rented_and_owned(gpus, price, hosting_usd_per_month=0.0)
+    premium = rented - owned
+    assert (premium >= 0).all()
+    cost = left_usd(premium, BARRIER, robust_month(premium, BARRIER))
+    assert (cost <= 2 * best_usd(premium) * SLACK).all()
+
+
+def test_a_server_that_is_paid_for_while_it_idles_can_cost_more_than_twice_hindsight():
+    """Demand ends when the trigger has fired: months whose premium is below 0 are outside of what the rule promises."""
+    rented, owned = rented_and_owned(np.where(np.arange(MONTHS) < 9, 8.0, 0.0)[None], 4.0, 5_000.0)
+    premium = rented - owned
+    assert robust_month(premium, BARRIER) == 8
+    cost, best = (usd + owned.sum() for usd in (left_usd(premium, BARRIER, robust_month(premium, BARRIER)),
+                                                best_usd(premium)))  # fmt: skip
+    assert best == pytest.approx(rented.sum()), "to stay is best"
+    assert cost > 2.2 * best

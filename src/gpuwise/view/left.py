@@ -169,7 +169,8 @@ def _dates(r: Left) -> Iterator[_Date]:
     e = r.exit
     for key, name, number, servers, says in (
         ("robust", _("robust"), e.robust.month, e.robust.servers,
-         _("the premium paid reaches what leaving costs: needs no forecast, at most twice the cost of hindsight")),
+         _("the premium paid reaches what leaving costs: needs no forecast, at most twice the cost of hindsight while "
+           "servers cost no more than the cloud bills")),
         ("probable", _("probable"), e.probable.month, e.probable.servers,
          _("leaving pays with 80 %, two months running, and the servers are busy enough")),
         ("rule", _("both together"), e.month, None,
