@@ -4,7 +4,8 @@ For a fleet of N servers, month by month: what the cloud bills for the work that
 would cost to run, is the premium. B = capex − worth at the end of its life + the cost of moving is what leaving costs.
 
 Robust date: the first month in which the premium paid so far reaches B. Whoever leaves then never pays more than twice
-what hindsight would have paid (`rental`), as long as no month's premium is below 0. A forecast may move it, but only between the months in which the premium
+what hindsight would have paid (`rental`), as long as no month's premium is below 0.
+A forecast may move it, but only between the months in which the premium
 reaches λB and B/λ, 0 < λ ≤ 1.
 Probable date: the first month m, and the next one, in which the value of ordering then,
 
