@@ -1,5 +1,8 @@
 """Published figures of owning, renting and leaving (owning_cases.csv), each through the product's own functions.
 
+40 of the 110 go through functions that the verbs call; `unit_costs`, `failures`, `portfolio` and parts of `ledger`,
+`rental`, `usage` and `energy` have no verb yet.
+
 An adapter names the inputs of a row as the product does, and nothing more. Kinds: a trap has printed a figure that does
 not follow from its own inputs, so that the recomputed one counts; a bound must not be exceeded; any other row has its
 published figure within abs(x − published) ≤ max(tol_rel · |published|, tol_abs).

@@ -189,14 +189,14 @@ def counts(case: Case, rng: np.random.Generator) -> dict[str, Count]:
     return {option: found[option] for option in OPTIONS if option in found}
 
 
-def servers(case: Case, drawn: Drawn, lived: World, site: str, order_month: int = 0) -> int:
+def servers(case: Case, drawn: Drawn, lived: World, site: str) -> int:
     """Servers that cost least in expectation; the first needs no network of a cluster."""
     rate, rest, most = drawn["discount_fraction"], tail(drawn), case.most.get(site)
-    many = best_servers(asset(case, drawn, site), rest, lived, rate, most, order_month)
+    many = best_servers(asset(case, drawn, site), rest, lived, rate, most)
     if many > 1:
         return many
     first = 1 if most is None else min(most, 1)
-    return best_servers(asset(case, drawn, site, alone=True), rest, lived, rate, first, order_month)
+    return best_servers(asset(case, drawn, site, alone=True), rest, lived, rate, first)
 
 
 AT_ONCE = 0.95

@@ -47,16 +47,14 @@ def discount(months: int, yearly_rate: Floats | float) -> Floats:
     return np.asarray(np.exp(-np.log1p(np.asarray(yearly_rate)) * np.arange(months + 1) / 12))
 
 
-def best_servers(
-    asset: Asset, tail: Tail, world: World, yearly_rate: Floats | float, most: int | None = None, order_month: int = 0
-) -> int:
+def best_servers(asset: Asset, tail: Tail, world: World, yearly_rate: Floats | float, most: int | None = None) -> int:
     """Servers that make the expected cost over the horizon least, the rest of the work going to the tail."""
     useful = float(np.mean(asset.useful_gpus))
     upto = ceil(float(world.demand_gpu_h.max()) / HOURS_PER_MONTH * _peak(world) / useful)
     factors = discount(world.months, yearly_rate)
 
     def cost(servers: int) -> float:
-        layers = [Own(asset=asset, servers=servers, order_month=order_month)]
+        layers = [Own(asset=asset, servers=servers)]
         return float((flows(layers, tail, world).total_usd * factors).sum(axis=1).mean())
 
     return least(cost, upto if most is None else min(upto, most))

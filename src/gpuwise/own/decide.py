@@ -5,8 +5,8 @@ discounted cost over discounted hours of work), how much of the work is done on 
 option is cheaper than renting by the hour, and than all others. Demand, prices and figures are the same for all options
 on a path, so that what they share cancels.
 
-The rule: the cheapest option in expectation wins, if it costs less than the other side's best (owned against rented) on
-at least 80 % of the paths; else it is open, and what to measure next is said.
+The rule: of the options that own and of those that rent, each side's cheapest in expectation are compared. Own, if that
+costs less on at least 80 % of the paths; rent, if on 20 % or fewer; else it is open, and what to measure next is said.
 
 Source: levelised cost, W. Short et al., NREL/TP-462-5173 (1995), §4.2. Test value: 100 USD a month for 12 months and 10
 GPU-hours a month cost 10 USD a GPU-hour at any rate of interest.

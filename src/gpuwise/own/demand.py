@@ -7,7 +7,8 @@ Within a month the demand D varies; a fleet of N GPUs serves min(D, N) of it at 
 is the share of the month's work that the fleet takes: the integral of the load-duration curve. Where no record says how
 demand varies, q follows a gamma law of the coefficient of variation c (shape 1/c², mean 1).
 
-The level of month t on a path: L·(1 + g)^(t/12)·exp(w(t)), w a random walk of log sd s·√(t/12), times recorded weeks.
+The level of month t = 0, 1, … on a path: L·(1 + g)^((t + ½)/12)·exp(w(t)), w a random walk of log sd s·√(t/12), times
+recorded weeks.
 
 Source: load-duration curve, M. A. Crew, C. S. Fernando, P. R. Kleindorfer, J. Regulatory Economics 8 (1995) 215; E[min]
 as the newsvendor's expected sales, Arrow, Harris, Marschak, Econometrica 19 (1951) 250.
@@ -164,7 +165,7 @@ def wandering(
 
 LEAST_GROWTH = -0.99
 """A demand that shrinks faster is one that ends."""
-WEEKS_PER_MONTH = 4
+WEEKS_DRAWN = 4
 """Whole weeks that are drawn for a month: weeks are alike, days and hours are not."""
 
 
@@ -172,7 +173,7 @@ def _resampled(weeks: tuple[float, ...], paths: int, months: int, rng: np.random
     """Blocks of whole weeks, drawn with replacement (Künsch, Annals of Statistics 17 (1989) 1217), as month factors."""
     ratios = np.asarray(weeks)
     start = rng.integers(0, len(ratios), (paths, months))
-    places = (start[..., None] + np.arange(WEEKS_PER_MONTH)) % len(ratios)
+    places = (start[..., None] + np.arange(WEEKS_DRAWN)) % len(ratios)
     return np.asarray(ratios[places].mean(axis=-1))
 
 

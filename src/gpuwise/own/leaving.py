@@ -4,9 +4,8 @@ For a fleet of N servers, month by month: what the cloud bills for the work that
 would cost to run, is the premium. B = capex − worth at the end of its life + the cost of moving is what leaving costs.
 
 Robust date: the first month in which the premium paid so far reaches B. Whoever leaves then never pays more than twice
-what hindsight would have paid (`rental`), as long as no month's premium is below 0.
-A forecast may move it, but only between the months in which the premium
-reaches λB and B/λ, 0 < λ ≤ 1.
+what hindsight would have paid (`rental`), as long as no month's premium is below 0. A forecast may move it, but only
+between the months in which the premium reaches λB and B/λ, 0 < λ ≤ 1.
 Probable date: the first month m, and the next one, in which the value of ordering then,
 
     V(m) = Σ (premium of each month from m + lead on, discounted) − capital of a fleet ordered in m − cost of moving,
@@ -17,7 +16,8 @@ with the price, and B does not.
 
 Source: ski rental, A. Karlin et al., Algorithmica 3 (1988) 79; advice that is trusted by λ, M. Purohit, Z. Svitkina,
 R. Kumar, NeurIPS 31 (2018) 9661, §2; thresholds of the probable date: this project's (assumption).
-Test value: 10,000 USD a month premium, B = 60,000: robust after 6 months; λ = 0.5: between 3 and 12.
+Test value: 10,000 USD a month premium, B = 60,000: robust in the 6th month; λ = 0.5: from the 3rd to the
+12th.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """What a GPU-hour costs to rent, by market; and from which utilisation on owning beats each price.
 
 Break-even utilisation h*: an owned GPU costs F USD a year whether it works or not and r USD a busy hour; the cloud
-costs c. They are equal at h* = F / (8,760 · (c − r)); above 1, or with c ≤ r, there is none.
+costs c for each hour of use. They are equal at h* = F / (8,760 · (c − r)); above 1, or with c ≤ r, there is none. What
+is rented for a term is paid whether used or not, and yet its price is taken as c here; hours that are billed idle or
+lost on spot are not added to c.
 
 Source: any of the published studies (Uptime Institute, Lenovo LP2225) is this formula at another price. Test value: a
 GPU of 14,000/7 = 2,000 USD a year against 0.45 USD an hour: 2,000 / (8,760 · 0.45) = 0.507 (UC-095).
@@ -103,9 +105,3 @@ def break_evens(
         )
         for quote in found
     )
-
-
-def median_usd(found: Sequence[Quote], way: str = "on-demand") -> UsdPerHour | None:
-    """The middle of the providers' prices, to be shown beside the cheapest."""
-    prices = [quote.usd_per_gpu_hour for quote in by_provider(found) if quote.way == way]
-    return float(np.median(prices)) if prices else None

@@ -38,7 +38,7 @@ class Asset:
     accelerators: of one server. capex_usd: its price, all that goes with it added (`all_in_usd`). life_years: until it
     is replaced. worth_decline_per_year: δ, the rate at which its resale value falls, natural log.
     busy_kw, idle_kw: at the wall, before PUE. hosting_usd_per_month, staff_usd_per_month: of one server.
-    upkeep_fraction_per_year: support and insurance, of the price. licence_usd_per_gpu_year. lead_months: order to first
+    upkeep_fraction_per_year: support and insurance, of capex_usd. licence_usd_per_gpu_year. lead_months: order to first
     job. availability_fraction: of the time in which it can work. work_fraction: GPU-hours of the demand that one of its
     hours does (1 for the GPU that the demand is counted in).
     """
@@ -135,11 +135,9 @@ class Rented:
     count: Figure
     usd_per_gpu_hour: Figure
     term_months: int
-    lead_months: Figure = 0.0
 
     def gpus(self, months: int) -> Floats:
-        there = np.clip(np.arange(1, months + 1) - np.asarray(self.lead_months), 0, 1)
-        return np.asarray(there * self.count)
+        return np.asarray(np.ones(months) * self.count)
 
 
 Layer = Own | Rented

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwise.estimate import Z80
-from gpuwise.own.demand import WEEKS_PER_MONTH, Shape, of_record
+from gpuwise.own.demand import WEEKS_DRAWN, Shape, of_record
 from gpuwise.units import HOURS_PER_MONTH, Hours
 
 Floats = NDArray[np.float64]
@@ -75,7 +75,7 @@ def fit(gpus: Floats, step_h: Hours = 1.0) -> Fitted:
 
 def _within(gpus: Floats, step_h: Hours) -> Shape:
     """How demand varies within a month: each four weeks over their own mean, so that neither trend nor months count."""
-    steps = round(WEEKS_PER_MONTH * HOURS_PER_WEEK / step_h)
+    steps = round(WEEKS_DRAWN * HOURS_PER_WEEK / step_h)
     number = len(gpus) // steps
     if number == 0:
         return of_record(gpus)

@@ -10,7 +10,7 @@ import numpy as np
 from gpuwise.api.owning import Owned
 from gpuwise.estimate import Interval
 from gpuwise.locale import N_, _, ngettext, words
-from gpuwise.own.decide import Outcome, Range
+from gpuwise.own.decide import PATHS, Outcome, Range
 from gpuwise.own.fleets import Fleet, Year
 from gpuwise.own.ledger import OfLife
 from gpuwise.own.market import BreakEven, by_provider
@@ -175,9 +175,10 @@ def options_table(r: Owned) -> Table:
                rank=3),
     ]  # fmt: skip
     notes = [
-        _("Over {years:g} years and 10,000 paths of demand, prices and figures; in brackets 80 % of them.").format(
-            years=years
-        ),
+        _(
+            "Over {years:g} years and {paths:,} paths of prices and figures, and of what a record or a "
+            "range leaves open of the demand; in brackets 80 % of them."
+        ).format(years=years, paths=PATHS),
         _("Work that no held GPU takes {waits}; what own servers are worth at the end is taken off.").format(
             waits=_("waits, for at most 5 % of the time") if r.assembled.case.at_home else _("is rented by the hour")
         ),
@@ -397,7 +398,12 @@ def break_even_table(r: Owned) -> Table:
     notes = [
         _(
             "Share of all hours in which an owned GPU must work to cost as much as renting ({site}, middle figures)."
-        ).format(site=option(str(r.site)))
+        ).format(site=option(str(r.site))),
+        _(
+            "Roughly: each price is taken as paid for hours of use only, commitments and machines by the month too; "
+            "hours billed idle or lost on spot are left out, and a cluster's network is in it. The options above reckon "
+            "all of these."
+        ),
     ]
     return tabulate(_("Break-even utilisation against each price"), columns, r.break_evens, notes)
 
