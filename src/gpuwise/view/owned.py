@@ -401,8 +401,8 @@ def break_even_table(r: Owned) -> Table:
         ).format(site=option(str(r.site))),
         _(
             "Roughly: each price is taken as paid for hours of use only, commitments and machines by the month too; "
-            "hours billed idle or lost on spot are left out, and a cluster's network is in it. The options above reckon "
-            "all of these."
+            "hours billed idle or lost on spot are left out, and a cluster's network is in it. The options above "
+            "reckon all of these."
         ),
     ]
     return tabulate(_("Break-even utilisation against each price"), columns, r.break_evens, notes)
