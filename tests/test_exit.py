@@ -144,7 +144,7 @@ def test_a_steady_small_bill_never_leaves_and_the_reason_is_in_the_sentence(tmp_
 
 
 @pytest.mark.parametrize(
-    ("usd_per_hour", "part"), [(20.0, "which does not come"), (26.0, "costs least to own nothing")]
+    ("usd_per_hour", "part"), [(20.0, "which does not come"), (28.0, "costs least to own nothing")]
 )
 def test_a_date_that_forecasts_do_not_bear_out_is_not_called_one_to_leave(tmp_path, usd_per_hour, part):
     path = bill(tmp_path / "one.csv", lambda _m, _d, _h: 1, range(8, 12), usd_per_hour=usd_per_hour)

@@ -169,14 +169,34 @@ def test_a_record_that_cannot_be_used_names_its_line(tmp_path, text, part):
 
 def test_each_price_has_its_break_even_and_a_dearer_one_a_lower_one():
     found = answer(demand="40 GPUs", gpu="H100-SXM")
-    rows = [row for row in found.break_evens if row.quote.way == "on-demand"]
-    assert len({row.quote.offer.provider for row in rows}) == len(rows) > 5
+    rows = [row for row in found.break_evens if row.way == "on-demand"]
+    assert len({row.offer.provider for row in rows}) == len(rows) > 5
     shares = [
-        row.fraction if row.fraction is not None else math.inf
-        for row in sorted(rows, key=lambda r: r.quote.usd_per_gpu_hour)
+        math.inf if row.from_fraction is None else row.from_fraction
+        for row in sorted(rows, key=lambda row: row.usd_per_gpu_hour)
     ]
     assert shares == sorted(shares, reverse=True)
-    assert all(row.quote.offer.observed for row in found.break_evens), "each price has its day"
+    assert all(row.offer.observed for row in found.break_evens), "each price has its day"
+
+
+def test_the_break_even_of_the_own_price_is_where_the_first_server_pays():
+    """`First` asks for the price at a use, the table for the use at a price: one is the other's inverse."""
+    asked = {"demand": "8 GPUs", "gpu": "H100-SXM", "server_gpus": 8, "server_price": "300000 USD", "stage": "steady"}
+    first = answer(**asked, cloud_price="9 USD").first
+    own = next(
+        row for row in answer(**asked, cloud_price=f"{first.usd_per_gpu_hour} USD").break_evens if row.offer is None
+    )
+    assert own.from_fraction == pytest.approx(first.busy_fraction, rel=1e-3)
+
+
+def test_hours_that_are_lost_or_idle_are_in_what_owning_is_held_against():
+    found = answer(demand="40 GPUs", gpu="H100-SXM")
+    for row in found.break_evens:
+        if row.way in ("on-demand", "spot"):
+            assert row.useful_usd_per_gpu_hour > row.usd_per_gpu_hour / 0.9 * 0.999
+        else:
+            assert row.useful_usd_per_gpu_hour is None, "paid whether it is used or not"
+            assert row.from_fraction in (None, 0.0)
 
 
 def test_uc_094_what_owning_hides_is_visible_and_can_be_changed():
@@ -201,10 +221,10 @@ def test_uc_094_the_year_of_a_server_is_shown_by_how_long_it_is_kept():
         row.life_years: row for row in answer(**AWS, server_price="240000 USD", set=["residual_fraction=0.15"]).lives
     }
     assert list(by_life) == [3, 4, 5, 6]
-    bare = 240_000 * 1.1
-    assert by_life[4].capital_usd_per_year == pytest.approx(bare * 0.85 / 4), (
+    assert by_life[4].capital_usd_per_year == pytest.approx(240_000 * 0.85 / 4), (
         "the share that is left belongs to four years"
     )
+    assert by_life[4].spares_usd_per_year == pytest.approx(240_000 * (1.1 * 1.03 - 1) / 4), "storage and spares"
     totals = [row.total_usd_per_year for row in by_life.values()]
     assert totals == sorted(totals, reverse=True)
 

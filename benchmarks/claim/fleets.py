@@ -31,14 +31,16 @@ UNKNOWN_FACTOR = 2.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """How demand behaves. variation: its standard deviation over its mean within a month; factor: how well its level
-    is known, up and down."""
+    is known, up and down. there: the five years begin when the servers work, not when they are ordered."""
 
     words: str
     variation: float
     factor: float = 1.0
+    there: bool = False
 
 
 DEMANDS = (
+    Demand(words="steady, from the day on which servers work", variation=0.0, there=True),
     Demand(words="steady", variation=0.0),
     Demand(words="as the middle team of Helios (0.53)", variation=0.525),
     Demand(words="varying (2.2, as one team in ten)", variation=2.198),
@@ -93,6 +95,8 @@ def _case(era: Era, price: Price, gpu_h: float, demand: Demand) -> Case:
         "demand_variation": (demand.variation, 1.0),
         "cloud_usd_per_gpu_hour": (price.usd_per_gpu_hour, 1.0),
     }
+    if demand.there:
+        said = {**said, "lead_weeks": (0.0, 1.0)}
     put = [
         Assumption(name=name, value=value, low=value / factor, high=value * factor, unit="as said", source="stated")
         for name, (value, factor) in said.items()

@@ -17,7 +17,7 @@ from gpuwise.api.assembly import Assembled, assemble
 from gpuwise.api.wanted import accelerator_of, wanted
 from gpuwise.model import Assumption
 from gpuwise.own.case import Case
-from gpuwise.own.figures import figures
+from gpuwise.own.figures import figures, stated
 from gpuwise.own.prices import Jumps
 from gpuwise.request import OwnRequest, parse
 
@@ -73,13 +73,21 @@ def _price(row: dict[str, str]) -> Price:
     return Price(**{**row, **read})  # type: ignore[arg-type]
 
 
+STILL = Jumps(
+    per_year=stated("price_jumps_per_year", 0.0, "1/year"),
+    log_sd=stated("price_jump_log_sd", 0.0, "1"),
+    down_fraction=stated("price_jump_down_fraction", 0.5, "1"),
+)
+"""Prices that stay: the page holds a price against what owning costs at it."""
+
+
 @cache
 def case(era: Era) -> Case:
     """What is decided at that time; demand and the cloud's price are put in row by row."""
     with FIGURES.open(encoding="utf-8", newline="") as file:
         found = [_figure(row) for row in csv.DictReader(file) if row["era"] == era.key]
     return Case(
-        figures=figures(found), months=60, accelerators=era.accelerators, block=1, jumps=Jumps(per_year=0, log_sd=0),
+        figures=figures(found), months=60, accelerators=era.accelerators, block=1, jumps=STILL,
         open=frozenset(("on-demand", "office", "colocation")),
     )  # fmt: skip
 

@@ -68,13 +68,15 @@ def percent(share: float) -> str:
 FLEETS = """## Steady or varying, small or large
 
 All in the cloud on demand (AWS), over own servers in colocation with the rest of the work in that cloud, for five
-years. As many servers as cost least, but one of eight GPUs at least; *none pays*: it would be better to own none. The
-weeks until servers work are contained. How demand varies is its standard deviation over its mean within a month.
+years. As many servers as cost least, but one of eight GPUs at least; *none pays*: it would be better to own none. In
+the first column the five years begin when the servers work; in the others when they are ordered, so that both sides pay
+the cloud until they come: {weeks}.
+How demand varies is its standard deviation over its mean within a month.
 """
 
 
 def _fleets() -> Iterator[str]:
-    yield FLEETS
+    yield FLEETS.format(weeks=" and ".join(map(_weeks, ERAS)))
     for era in ERAS:
         price = fleets.list_price(era)
         yield f"{title(era)}, {price.usd_per_gpu_hour:.2f} USD a GPU-hour (price of {price.observed}):\n"
@@ -83,6 +85,11 @@ def _fleets() -> Iterator[str]:
         for gpus, found in fleets.table(era):
             yield f"| {gpus} | " + " | ".join(map(_fleet, found)) + " |"
         yield ""
+
+
+def _weeks(era: Era) -> str:
+    lead = case(era).figures["lead_weeks"]
+    return f"{lead.value:.0f} weeks ({lead.low or 0:.0f} to {lead.high or 0:.0f}) in the table of {era.key}"
 
 
 def _fleet(found: fleets.Fleet) -> str:
@@ -251,8 +258,9 @@ NOT_KNOWN = """- No current price of an H100 committed for a year was found.
 - For the A100 with 80 GB no cloud price of 2021 was found, so it is not here; its server was said to cost 300,000 USD
   (DGX A100 640GB, 2021-06-30).
 - 199,000 USD is NVIDIA's price at release, May 2020; what was really paid is not known.
-- Prices of H100 servers are what resellers and analysts name, 2023 to March 2025; none of 2026 was
-  found. The middle is the cheapest of the newest, as the product takes it: the range reaches up only.
+- Prices of H100 servers are what resellers and analysts name, 2023 to March 2025; none of 2026 was found. The middle is
+  their median.
+- Weeks from order to first job of 2021 are not known: those that were named since stand for them.
 - Tax, rent of one's own room and licences are in no figure. Queueing is not either: what finds no own GPU is rented.
 - Figures are drawn independently, which makes intervals too wide rather than too narrow."""
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.claim.frozen import Era, Price, case, prices
-from gpuwise.own.case import asset, tail
+from gpuwise.own.case import asset, useful_usd
 from gpuwise.own.figures import Drawn
 from gpuwise.own.market import break_even
-from gpuwise.own.plan import own_usd_per_gpu_hour, yearly_usd
+from gpuwise.own.plan import own_usd_per_gpu_hour, useful_year_usd
 
 Floats = NDArray[np.float64]
 PATHS, SEED = 20_000, 0
@@ -105,8 +105,7 @@ def _cloud(price: Price, drawn: Drawn, utilisation: float) -> Floats:
     paid = np.full((1, 1), price.usd_per_gpu_hour)
     if committed(price):
         return paid / utilisation
-    hourly = np.asarray(tail({**drawn, "cloud_usd_per_gpu_hour": paid}).useful_usd_per_gpu_hour)
-    return hourly / (1 - drawn["spot_waste_fraction"]) if price.kind == "spot" else hourly
+    return useful_usd(drawn, paid, spot=price.kind == "spot")
 
 
 def table(era: Era, place: Place) -> Iterator[tuple[Price, list[Ratio]]]:
@@ -124,9 +123,7 @@ def used_from(era: Era, price: Price, place: Place, times: float) -> Ratio:
     """
     drawn = _drawn(era, FEW)
     server = asset(case(era), drawn, place.site, alone=place.alone)
-    yearly = yearly_usd(server, drawn["discount_fraction"]) / server.useful_gpus
-    running = server.running_usd_per_gpu_hour / server.work_fraction
-    paths = np.broadcast_arrays(yearly, running, _cloud(price, drawn, 1.0) / times)
-    found = [break_even(*map(float, path)) for path in zip(*map(np.ravel, paths), strict=True)]
-    low, middle, high = np.quantile([inf if one is None else one for one in found], ENDS, method="lower")
+    yearly, running = useful_year_usd(server, drawn["discount_fraction"])
+    found = np.ravel(break_even(yearly, running, _cloud(price, drawn, 1.0) / times))
+    low, middle, high = np.quantile(np.where(found <= 1, found, inf), ENDS, method="lower")
     return Ratio(low=float(low), middle=float(middle), high=float(high))

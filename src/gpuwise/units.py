@@ -36,6 +36,7 @@ SECONDS_PER_DAY = 86_400.0
 HOURS_PER_YEAR = 8760.0
 HOURS_PER_MONTH = 730.0
 """A month in the price lists used here: 8,760 h / 12 (shared with AWS, Azure and Google calculators)."""
+DAYS_PER_YEAR = HOURS_PER_YEAR / 24
 BYTES_PER_GIB = 2.0**30
 BYTES_PER_GB = 1e9
 KG_PER_POUND = 0.45359237

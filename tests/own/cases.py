@@ -52,7 +52,15 @@ def figure(name, value):
     return Assumption(name=name, value=middle, low=low, high=high, unit=unit, source="test")
 
 
-JUMPS = Jumps(per_year=0.1, log_sd=0.25)
+def jumps(per_year=0.1, log_sd=0.25, down_fraction=0.5):
+    return Jumps(
+        per_year=figure("price_jumps_per_year", per_year),
+        log_sd=figure("price_jump_log_sd", log_sd),
+        down_fraction=figure("price_jump_down_fraction", down_fraction),
+    )
+
+
+JUMPS = jumps()
 
 
 def case(months=36, *, options=OPTIONS, jumps=JUMPS, most=None, scale=1.0, **changed):

@@ -29,7 +29,7 @@ from gpuwise.own.ledger import (
     straight_line_usd,
     years_of_use,
 )
-from gpuwise.own.market import break_even
+from gpuwise.own.market import break_even, owning_pays
 from gpuwise.own.plan import Asset, Own, Tail, World, flows, yearly_usd
 from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR
 
@@ -106,7 +106,7 @@ def test_a_purchase_is_paid_back_when_what_it_saved_first_reaches_its_price(flow
 def test_break_even_counts_capex_once(capex, cloud, own):
     hours = break_even_h(capex, cloud, own)
     if cloud <= own:
-        assert hours is None
+        assert hours == np.inf
     else:
         assert hours * cloud == pytest.approx(capex + hours * own, rel=1e-6)
 
@@ -130,18 +130,36 @@ def test_uc_095_break_even_is_a_utilisation():
     assert break_even(14_000 / 7, 0.0, 0.45) == pytest.approx(hours / (7 * HOURS_PER_YEAR))
 
 
+def test_what_is_paid_anyway_is_beaten_up_to_a_use_and_what_is_paid_by_the_hour_from_one_on():
+    assert owning_pays(8_760, 0.5, 1.25, by_use=False) == (0.0, 0.5)
+    assert owning_pays(8_760, 0.5, 1.5, by_use=False) == (0.0, 1.0)
+    assert owning_pays(8_760, 0.5, 1.0, by_use=False) is None
+    assert owning_pays(8_760, 0.5, 2.5, by_use=True) == (0.5, 1.0)
+    assert owning_pays(8_760, 0.5, 1.4, by_use=True) is None
+    assert owning_pays(8_760, 0.5, 0.4, by_use=True) is None
+
+
+@given(st.floats(100, 50_000), st.floats(0, 1), st.floats(0.1, 20), st.floats(0.01, 0.99))
+def test_at_a_use_between_its_ends_owning_costs_less(yearly, running, price, use):
+    own = yearly / HOURS_PER_YEAR + running * use
+    for by_use, rent in ((True, price * use), (False, price)):
+        between = owning_pays(yearly, running, price, by_use=by_use)
+        inside = between is not None and between[0] < use < between[1]
+        assert inside == (own < rent) or own == pytest.approx(rent)
+
+
 def test_uc_096_the_cloud_is_paid_until_the_hardware_is_there():
     lead = 30 / WEEKS_PER_MONTH
     assert lead == pytest.approx(6.9, abs=0.01)
     assert break_even_months(150_000, 9_000, 1_500, lead) == pytest.approx(26.9, abs=0.05)
     assert break_even_months(150_000, 9_000) == pytest.approx(16.7, abs=0.05)
-    assert break_even_months(150_000, 1_500, 9_000, lead) is None
+    assert break_even_months(150_000, 1_500, 9_000, lead) == np.inf
 
 
 def test_uc_096_the_flows_of_the_plan_have_seven_months_of_cloud_and_the_same_pay_back():
     server = Asset(
-        accelerators=1, capex_usd=150_000, life_years=5, worth_decline_per_year=1e3, busy_kw=0, idle_kw=0, pue=1,
-        electricity_usd_per_kwh=0, hosting_usd_per_month=1_500, staff_usd_per_month=0, upkeep_fraction_per_year=0,
+        accelerators=1, capex_usd=150_000, server_usd=150_000, life_years=5, worth_decline_per_year=1e3, busy_kw=0, idle_kw=0, pue=1,
+        electricity_usd_per_kwh=0, hosting_usd_per_month=1_500, staff_usd_per_month=0, upkeep_usd_per_year=0,
         licence_usd_per_gpu_year=0, lead_months=30 / WEEKS_PER_MONTH,
     )  # fmt: skip
     world = World(demand_gpu_h=np.full((1, 48), HOURS_PER_MONTH), price=np.ones((1, 48)), shape=steady())
@@ -220,8 +238,8 @@ def test_a_price_after_a_change_and_the_spread_of_a_market():
 def test_the_engines_yearly_cost_holds_without_interest():
     """Straight line less resale: 240,000 · (1 − e^(−0.2 · 4)) / 4."""
     server = Asset(
-        accelerators=8, capex_usd=240_000, life_years=4, worth_decline_per_year=0.2, busy_kw=0, idle_kw=0, pue=1,
-        electricity_usd_per_kwh=0, hosting_usd_per_month=0, staff_usd_per_month=0, upkeep_fraction_per_year=0,
+        accelerators=8, capex_usd=240_000, server_usd=240_000, life_years=4, worth_decline_per_year=0.2, busy_kw=0, idle_kw=0, pue=1,
+        electricity_usd_per_kwh=0, hosting_usd_per_month=0, staff_usd_per_month=0, upkeep_usd_per_year=0,
         licence_usd_per_gpu_year=0, lead_months=0,
     )  # fmt: skip
     wanted = straight_line_usd(240_000, 240_000 * np.exp(-0.8), 4)

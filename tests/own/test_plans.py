@@ -6,24 +6,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.own.cases import case, figure
+from tests.own.cases import case, figure, jumps
 
 from gpuwise.errors import InvalidInput
 from gpuwise.own.case import stack, world
 from gpuwise.own.choose import Way, best_servers, discount, least, mix, rented_gpus
 from gpuwise.own.decide import decide
 from gpuwise.own.demand import assumed, expected, of_record, staged, steady, uncertain, wandering
-from gpuwise.own.figures import at
+from gpuwise.own.figures import LIMITS, at, figures, has_range, pooled
+from gpuwise.own.fleets import fleets, years
 from gpuwise.own.leaving import History, Leaving, Promise, leave
-from gpuwise.own.plan import Asset, Own, Rented, Tail, World, flows, own_usd_per_gpu_hour
-from gpuwise.own.prices import Jumps
+from gpuwise.own.plan import Asset, Own, Rented, Tail, World, capital, flows, own_usd_per_gpu_hour
 from gpuwise.own.sensitivity import evppi_usd, total_indices
+from gpuwise.store import package
 
 FEW = settings(max_examples=25, deadline=None)
 BARE = Asset(
-    accelerators=8, capex_usd=240_000.0, life_years=4.0, worth_decline_per_year=np.inf, busy_kw=0.0, idle_kw=0.0,
+    accelerators=8, capex_usd=240_000.0, server_usd=240_000.0, life_years=4.0, worth_decline_per_year=np.inf, busy_kw=0.0, idle_kw=0.0,
     pue=1.0, electricity_usd_per_kwh=0.0, hosting_usd_per_month=0.0, staff_usd_per_month=0.0,
-    upkeep_fraction_per_year=0.0, licence_usd_per_gpu_year=0.0, lead_months=0.0,
+    upkeep_usd_per_year=0.0, licence_usd_per_gpu_year=0.0, lead_months=0.0,
 )  # fmt: skip
 
 
@@ -96,12 +97,42 @@ def test_the_stage_follows_a_printed_rule(gpus, sd, growth, shape, stage):
 
 
 def test_prices_jump_with_the_variance_of_their_rate_and_size():
-    prices = Jumps(per_year=0.5, log_sd=0.3).paths(40_000, 49, np.random.default_rng(2))
+    prices = jumps(per_year=0.5, log_sd=0.3).paths(40_000, 49, np.random.default_rng(2))
     logs = np.log(prices[:, -1])
     assert logs.std() == pytest.approx(np.sqrt(0.5 * 4 * 0.09), rel=0.03)
-    assert abs(logs.mean()) < 0.01, "both ways"
+    assert abs(logs.mean()) < 0.01, "half of them up"
     assert (prices[:, 0] == 1).all(), "the first month has today's price"
     assert (np.diff(prices, axis=1) == 0).mean() > 0.9, "most months nothing moves"
+
+
+@pytest.mark.parametrize("down", [0.0, 0.8, 1.0])
+def test_prices_jump_down_as_often_as_was_seen(down):
+    prices = jumps(per_year=2.0, log_sd=0.3, down_fraction=down).paths(20_000, 25, np.random.default_rng(3))
+    steps = np.diff(np.log(prices), axis=1)
+    moves = steps[np.abs(steps) > 0]
+    alone = 2 / 12 / 2  # now and then two fall into one month, and may cancel
+    assert (moves < 0).mean() == pytest.approx(down, abs=alone)
+    mean = -(2 * down - 1) * 0.3 * np.sqrt(2 / np.pi)
+    assert np.log(prices[:, -1]).mean() == pytest.approx(4 * mean, abs=0.02)
+
+
+def test_the_rate_of_the_jumps_is_drawn_from_its_range():
+    """A Poisson count whose rate is itself uncertain scatters more than one of a known rate."""
+
+    def moved(rate):
+        prices = jumps(per_year=rate).paths(20_000, 37, np.random.default_rng(4))
+        return (np.diff(prices, axis=1) != 0).sum(axis=1).var()
+
+    assert moved((2.0, 0.5, 8.0)) > 1.5 * moved(2.0)
+
+
+def test_the_price_to_come_is_the_mean_of_its_path():
+    low, middle, high = jumps(per_year=0.1, log_sd=0.25, down_fraction=0.8).to_come(60)
+    assert low < 0.95
+    assert (middle, high) == (1.0, 1.0), "on most paths nothing moves, and few move up"
+    found = decide(case(jumps=jumps(per_year=1.0, log_sd=0.4)), paths=300)
+    to_come = found.drawn["cloud_price_change"][:, 0]
+    assert np.corrcoef(np.log(to_come), found.present_usd["on-demand"])[0, 1] > 0.3, "figures of the very paths"
 
 
 # ---- plans ----
@@ -121,6 +152,25 @@ def test_a_server_is_bought_again_at_the_end_of_its_life_and_sold_for_what_it_is
     assert capex[24] == pytest.approx(240_000 - sold)
     assert capex[48] == pytest.approx(-sold)
     assert capex.sum() == pytest.approx(2 * (240_000 - sold))
+
+
+def test_what_goes_with_a_server_is_not_sold_again_and_it_ages_from_its_order_on():
+    asset = replace(BARE, server_usd=100_000.0, worth_decline_per_year=np.log(2), lead_months=6.0)
+    late = flows([Own(asset=asset, servers=1, order_month=42)], Tail(usd_per_gpu_hour=0.0), still(months=48))
+    assert late.capex_usd[0, 42] == 240_000
+    assert late.capex_usd[0, 48] == pytest.approx(-100_000 / np.sqrt(2)), "half a year old, though it never worked"
+    short = replace(asset, life_years=1.0)
+    capex = flows([Own(asset=short, servers=1)], Tail(usd_per_gpu_hour=0.0), still(months=48)).capex_usd[0]
+    assert capex[18] == pytest.approx(240_000 - 100_000 * 0.5**1.5), "a year of work, and the way"
+    assert capex[30] == pytest.approx(240_000 - 100_000 * 0.5), "the next one comes when it is needed"
+
+
+@pytest.mark.parametrize("lead", [0.0, 7.5, 47.5, 60.0])
+@pytest.mark.parametrize("order", [0, 47, 48])
+def test_capital_is_a_number_wherever_the_servers_come(lead, order):
+    paid = capital(Own(asset=replace(BARE, lead_months=lead), servers=1, order_month=order), 48)
+    assert np.isfinite(paid).all()
+    assert paid.sum() >= 0
 
 
 def test_uc_096_the_cloud_is_paid_until_the_hardware_arrives():
@@ -212,6 +262,21 @@ def test_nothing_is_committed_to_where_the_hour_is_as_cheap():
     assert rented_gpus(1.0, 3.0, np.full(12, 7300.0), assumed(0.5), 1, 8)[0] % 8 == 0
 
 
+@pytest.mark.parametrize("price", [2.5, 3.0, 4.0, 6.0, 12.0])
+def test_without_growth_every_year_has_the_number_that_is_best_now(price):
+    asked = case(60, cloud_usd_per_gpu_hour=price, demand_growth_per_year=0.0)
+    (best,) = [fleet.servers for fleet in fleets(asked, "colocation") if fleet.best]
+    assert [year.servers for year in years(asked, "colocation")] == [best] * 6
+
+
+def test_at_home_every_year_has_servers_for_its_demand():
+    asked = replace(case(36, options=("office",), demand_growth_per_year=0.5), at_home=True)
+    numbers = [year.servers for year in years(asked, "office")]
+    assert numbers[0] > 0
+    assert numbers == sorted(numbers)
+    assert numbers[-1] > numbers[0]
+
+
 # ---- figures ----
 
 
@@ -224,6 +289,22 @@ def test_a_figure_is_at_its_ends_where_its_interval_ends():
 def test_a_share_never_leaves_0_to_1(z):
     share = figure("idle_billed_fraction", (0.1, 0.02, 0.3))
     assert 0 < at(share, np.array([z]))[0] < 1
+
+
+@pytest.mark.parametrize("z", [-8.0, -4.0, 4.0, 8.0])
+def test_no_draw_goes_beyond_what_a_figure_can_mean(z):
+    """Every figure that the product draws, and the widest ranges that may be said."""
+    widest = [figure(name, (sum(ends) / 2, *ends)) for name, ends in LIMITS.items()]
+    for one in [*package.assumptions().values(), *widest]:
+        if has_range(one):
+            low, high = LIMITS.get(one.name, (0.0, np.inf))
+            assert low <= at(one, np.array([z]))[0] <= high, one.name
+
+
+def test_sources_of_a_range_count_alike():
+    assert pooled([(1.0, 4.0)]) == pytest.approx((1, 2, 4), rel=1e-3)
+    low, middle, high = pooled([(1.0, 4.0), (10.0, 40.0)])
+    assert 1 < low < 4 < middle < 10 < high < 40
 
 
 def test_a_value_outside_of_its_own_range_is_refused():
@@ -285,6 +366,25 @@ def test_options_that_own_nothing_cost_what_all_cloud_costs():
     found = decide(case(cloud_usd_per_gpu_hour=0.5, options=("on-demand", "colocation")), paths=200)
     assert found.outcomes["colocation"].count.servers == {"colocation": 0}
     assert found.outcomes["colocation"].present_usd == found.outcomes["on-demand"].present_usd
+
+
+def test_at_home_an_hour_costs_what_is_paid_over_the_hours_that_are_served():
+    asked = replace(case(options=("office",), lead_weeks=26.0), at_home=True, wander_log_sd=0.0)
+    certain = [replace(one, low=None, high=None) for one in asked.figures.by_name.values()]
+    asked = replace(asked, figures=figures(certain))
+    office = decide(asked, paths=2).outcomes["office"]
+    middle = asked.figures.middle()
+    served = flows(*stack(asked, office.count, middle), world(asked, middle)).served_gpu_h[0, 0]
+    assert served[:5].sum() == 0, "nothing works before they come"
+    hours = (served * discount(36, 0.1)[1:]).sum()
+    assert office.usd_per_gpu_hour.p50 == pytest.approx(office.present_usd.p50 / hours)
+
+
+def test_a_purchase_that_its_last_month_pays_back_is_paid_back():
+    asked = case(12, options=("on-demand", "office"), residual_fraction=0.25)
+    for outcome in decide(asked, paths=200).outcomes.values():
+        assert outcome.resold_usd >= 0
+        assert (outcome.resold_usd > 0) == (outcome.gpus > 0)
 
 
 # ---- what decides ----

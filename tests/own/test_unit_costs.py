@@ -84,7 +84,7 @@ def test_the_work_that_pays_back_in_so_many_months_does_so(capex, months, price,
 
 
 def test_work_that_is_worth_less_than_its_power_never_pays_back():
-    assert pays_back_months(1_000, 1.0, 0.5, 1.0) is None
+    assert pays_back_months(1_000, 1.0, 0.5, 1.0) == float("inf")
 
 
 def test_a_mixed_price_lies_between_its_parts():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from math import exp, sqrt
 
 import numpy as np
 
@@ -16,17 +15,19 @@ from gpuwise.asset import LeadTime
 from gpuwise.errors import InvalidInput, Message, MissingEvidence
 from gpuwise.estimate import Z80
 from gpuwise.model import Accelerator, Assumption
+from gpuwise.offer import Offer
 from gpuwise.own import market
-from gpuwise.own.case import OPTIONS, SITES, Case, asset
+from gpuwise.own.case import OPTIONS, PRICE_TO_COME, SITES, Case, asset, useful_usd
 from gpuwise.own.demand import Staged, assumed, staged
-from gpuwise.own.figures import figures, refuse_impossible, stated
+from gpuwise.own.figures import figures, pooled, refuse_impossible, stated
 from gpuwise.own.market import BreakEven, Quote
-from gpuwise.own.plan import yearly_usd
+from gpuwise.own.plan import useful_year_usd
 from gpuwise.own.prices import Jumps
 from gpuwise.rank import usable
 from gpuwise.request import OwnFilters, OwnRequest, at
 from gpuwise.store import package
 from gpuwise.store.leaving import lead_times
+from gpuwise.units import DAYS_PER_YEAR
 
 TAKEN = (
     "idle_billed_fraction", "network_fraction", "storage_fraction", "spares_fraction", "life_years",
@@ -101,7 +102,7 @@ def assemble(
         making.close(SITES, chosen)
     else:
         making.put(*server_figures(request, device, chosen, as_of))
-    _put_lead(making)
+    _put_lead(device, as_of, making)
     _put_price_change(request.horizon_months, making)
     _put_said(request, making)
     _say_left_out(making)
@@ -153,7 +154,7 @@ def _put_rent(request: OwnFilters, quotes: Sequence[Quote], paid: Assumption | N
     elif "on-demand" in best:
         making.put(_quoted("cloud_usd_per_gpu_hour", best["on-demand"]))
     elif request.data_must_stay == "on-premises":
-        making.put(stated("cloud_usd_per_gpu_hour", 0.0, "USD/h", "nothing may be rented"))
+        making.put(replace(stated("cloud_usd_per_gpu_hour", 0.0, "USD/h", "nothing may be rented"), source="none"))
     else:
         raise MissingEvidence(
             Message(
@@ -234,44 +235,57 @@ def _put_demand(wanted: Wanted, making: _Making) -> None:
     making.missing.append(Message("growth of the demand: nobody said it (--set demand_growth_per_year=20%)"))
 
 
-def _put_lead(making: _Making) -> None:
-    """Weeks from order to first job of an own server: all sources that speak of servers, together."""
-    found = [lead for lead in lead_times() if lead.kind in ("bundle", "server")]
-    low, high = min(lead.low_weeks for lead in found), max(lead.high_weeks for lead in found)
+def _put_lead(device: Accelerator, as_of: date, making: _Making) -> None:
+    """Weeks from order to first job of an own server: what sources of these years say, each as likely right."""
+    kind = "parts" if device.id.startswith(CARDS_IN_SHOPS) else "server"
+    known = [lead for lead in lead_times() if lead.kind == kind]
+    found = [lead for lead in known if 0 <= (as_of - lead.observed).days <= LEAD_YEARS * DAYS_PER_YEAR] or known
+    low, middle, high = pooled([(lead.low_weeks, lead.high_weeks) for lead in found])
     making.put(
         Assumption(
             name="lead_weeks",
-            value=sqrt(low * high),
+            value=middle,
             low=low,
             high=high,
             unit="weeks",
-            source=found[0].source,
-            observed=found[0].observed,
-            note="from order to first job",
+            source=", ".join(dict.fromkeys(lead.source for lead in found)),
+            observed=max(lead.observed for lead in found),
+            note=f"from order to first job of a {'workstation' if kind == 'parts' else kind}, each source as likely "
+            "right; less for what is integrated before it ships: say yours",
         )
     )
 
 
+CARDS_IN_SHOPS = ("rtx-", "gtx-", "titan-", "quadro-")
+"""Accelerators that are sold over the counter: their machines are built of parts."""
+LEAD_YEARS = 2
+"""An older lead time tells of another market; where there is none of these years, all count."""
+
+
 def _put_price_change(months: int, making: _Making) -> None:
-    """Where the cloud's price stands on average over the horizon: the jumps of half of it."""
-    jumps = _jumps()
-    sd = jumps.log_sd * sqrt(jumps.per_year * months / 24)
+    """Where the cloud's price stands on average over the horizon."""
+    low, middle, high = _jumps().to_come(months)
     making.put(
         Assumption(
-            name="cloud_price_change",
-            value=1.0,
-            low=exp(-Z80 * sd),
-            high=exp(Z80 * sd),
+            name=PRICE_TO_COME,
+            value=middle,
+            low=low,
+            high=high,
             unit="of today's price",
             source=package.assumptions()["price_jump_log_sd"].source,
-            note="jumps, see price_jumps_per_year",
+            observed=package.assumptions()["price_jump_log_sd"].observed,
+            note="mean over the horizon: jumps, see price_jumps_per_year",
         )
     )
 
 
 def _jumps() -> Jumps:
     known = package.assumptions()
-    return Jumps(per_year=known["price_jumps_per_year"].value, log_sd=known["price_jump_log_sd"].value)
+    return Jumps(
+        per_year=known["price_jumps_per_year"],
+        log_sd=known["price_jump_log_sd"],
+        down_fraction=known["price_jump_down_fraction"],
+    )
 
 
 def _put_said(request: OwnFilters, making: _Making) -> None:
@@ -385,10 +399,25 @@ def _staged(request: OwnFilters, wanted: Wanted, case: Case) -> Staged:
     return staged(level.value / 730, sd, growth, shape)
 
 
-def break_evens(found: Assembled, site: str) -> tuple[BreakEven, ...]:
-    """Against the cheapest price of each provider and way, at the middle figures."""
+def break_evens(found: Assembled, site: str, *, alone: bool) -> tuple[BreakEven, ...]:
+    """Against the person's own price, and the cheapest of each provider and way, at the middle figures.
+
+    alone: one server, which needs no network of a cluster.
+    """
     middle = found.case.figures.middle()
-    one = asset(found.case, middle, site)
-    yearly = float(np.squeeze(yearly_usd(one, middle["discount_fraction"]))) / float(np.squeeze(one.useful_gpus))
-    running = float(np.squeeze(one.running_usd_per_gpu_hour))
-    return market.break_evens(market.by_provider(found.quotes), yearly, running)
+    server = asset(found.case, middle, site, alone=alone)
+    year, hour = (float(np.squeeze(usd)) for usd in useful_year_usd(server, middle["discount_fraction"]))
+
+    def against(way: str, offer: Offer | None, billed: float) -> BreakEven:
+        by_use = way in market.PAID_BY_USE
+        useful = float(np.squeeze(useful_usd(middle, billed, spot=way == "spot")))
+        between = market.owning_pays(year, hour, useful if by_use else billed, by_use=by_use) or (None, None)
+        return BreakEven(
+            way=way, offer=offer, usd_per_gpu_hour=billed, useful_usd_per_gpu_hour=useful if by_use else None,
+            from_fraction=between[0], upto_fraction=between[1],
+        )  # fmt: skip
+
+    listed = [against(one.way, one.offer, one.usd_per_gpu_hour) for one in market.by_provider(found.quotes)]
+    cloud = found.case.figures["cloud_usd_per_gpu_hour"]
+    own = [against("on-demand", None, cloud.value)] if found.cloud is None and cloud.value > 0 else []
+    return (*own, *listed)

@@ -70,6 +70,8 @@ def own(request: OwnRequest, *, today: date) -> Owned:
     case = found.case
     decision = decide(case, seed=asked.seed)
     site = _site(case, decision)
+    many = fleets(case, site, seed=asked.seed) if site else ()
+    single = not any(fleet.best and fleet.servers > 1 for fleet in many)
     fx = shown_in(asked, as_of)
     return Owned(
         request=request,
@@ -79,10 +81,10 @@ def own(request: OwnRequest, *, today: date) -> Owned:
         staged=found.staged,
         decision=decision,
         weights=weights(case, decision, seed=asked.seed),
-        break_evens=break_evens(found, site) if site else (),
+        break_evens=break_evens(found, site, alone=single) if site else (),
         site=site,
-        fleets=fleets(case, site, seed=asked.seed) if site else (),
-        years=years(case, site) if site else (),
+        fleets=many,
+        years=years(case, site, seed=asked.seed) if site else (),
         first=first(case, site) if site else None,
         lives=lives(case, site) if site else (),
         investment=_investment(case, decision),

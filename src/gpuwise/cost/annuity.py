@@ -1,7 +1,7 @@
 """An owned machine's hour.
 
 Per month: [capex · CRF − residual · SFF] / 12 + hosting + staff; per busy hour: power · PUE · electricity.
-CRF = r / (1 − (1+r)^−n), SFF = r / ((1+r)^n − 1), both by expm1 and log1p so that r → 0 gives 1/n.
+SFF = r / ((1+r)^n − 1), by expm1 and log1p so that r → 0 gives 1/n; CRF = r / (1 − (1+r)^−n) = SFF + r.
 
 Source: capital recovery and sinking fund factors, ASTM E917; W. Short et al., NREL/TP-462-5173 (1995), §3.
 Test value: CRF(7 %, 25 a) = 0.08581 (PyPSA's annuity test), CRF(0 %, 5 a) = 0.2.
@@ -11,24 +11,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import expm1, hypot, log, log1p
+from math import hypot, log
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpuwise.catalogue import Catalogue, as_days, from_rows
 from gpuwise.estimate import Z80
 from gpuwise.model import Machine
-from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd, UsdPerHour
+from gpuwise.units import HOURS_PER_MONTH, Usd, UsdPerHour
+
+Figure = TypeVar("Figure", float, NDArray[np.float64])
+"""One number, or an array of them."""
 
 
-def capital_recovery_factor(rate: Fraction, years: float) -> float:
-    """Yearly payment that repays 1 over `years` at `rate` a year."""
-    growth = years * log1p(rate)
-    return 1 / years if growth == 0 else -rate / expm1(-growth)
-
-
-def sinking_fund_factor(rate: Fraction, years: float) -> float:
+def sinking_fund_factor(rate: Figure, years: Figure) -> Figure:
     """Yearly payment that grows to 1 after `years` at `rate` a year."""
-    growth = years * log1p(rate)
-    return 1 / years if growth == 0 else rate / expm1(growth)
+    growth = years * np.log1p(rate)
+    none = growth == 0
+    found: Any = np.where(none, 1 / np.asarray(years), rate / np.expm1(np.where(none, 1.0, growth)))
+    return found[()]  # type: ignore[no-any-return]  # of one number one number
+
+
+def capital_recovery_factor(rate: Figure, years: Figure) -> Figure:
+    """Yearly payment that repays 1 over `years` at `rate` a year."""
+    return sinking_fund_factor(rate, years) + rate
 
 
 def fixed_usd_per_month(machine: Machine) -> Usd:

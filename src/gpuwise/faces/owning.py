@@ -97,6 +97,15 @@ def _outcome(one: Outcome) -> Mapping[str, Any]:
 
 
 def _break_even(one: BreakEven) -> Mapping[str, Any]:
-    offer = one.quote.offer
-    return {"way": one.quote.way, "provider": offer.provider, "offer": offer.id, "observed": offer.observed,
-            "usd_per_gpu_hour": one.quote.usd_per_gpu_hour, "break_even_fraction": one.fraction}  # fmt: skip
+    """Owning is cheaper between these shares of the time in use; both null: at no use. offer null: the stated price."""
+    offer = one.offer
+    return {
+        "way": one.way,
+        "provider": offer.provider if offer else None,
+        "offer": offer.id if offer else None,
+        "observed": offer.observed if offer else None,
+        "usd_per_gpu_hour": one.usd_per_gpu_hour,
+        "useful_usd_per_gpu_hour": one.useful_usd_per_gpu_hour,
+        "owning_pays_from_fraction": one.from_fraction,
+        "owning_pays_upto_fraction": one.upto_fraction,
+    }

@@ -70,16 +70,23 @@ class Count:
 
 def world(case: Case, drawn: Drawn, rng: np.random.Generator | None = None) -> World:
     """What happens at these figures. With rng demand and price go their own ways; without it the price stands at
-    `cloud_price_change` times today's, and demand grows evenly."""
+    PRICE_TO_COME times today's, and demand grows evenly."""
     level, growth = drawn["demand_gpu_h_per_month"], drawn["demand_growth_per_year"]
     paths, months = max(len(figure) for figure in drawn.values()), case.months
     demand = np.broadcast_to(expected(level, growth, months), (paths, months))
     if rng is None:
-        return World(
-            demand_gpu_h=demand, price=drawn["cloud_price_change"] * np.ones(months), shape=_shape(case, drawn)
-        )
+        return World(demand_gpu_h=demand, price=drawn[PRICE_TO_COME] * np.ones(months), shape=_shape(case, drawn))
     chance = wandering(paths, months, rng, log_sd_per_root_year=case.wander_log_sd, weeks=case.weeks)
     return World(demand_gpu_h=demand * chance, price=case.jumps.paths(paths, months, rng), shape=_shape(case, drawn))
+
+
+PRICE_TO_COME = "cloud_price_change"
+"""The figure that stands for the path of the cloud's price: its mean over the horizon, of today's."""
+
+
+def as_lived(drawn: Drawn, lived: World) -> Drawn:
+    """The figures of paths on which the price went its own way: each has its own mean."""
+    return {**drawn, PRICE_TO_COME: lived.price.mean(axis=1, keepdims=True)}
 
 
 def _shape(case: Case, drawn: Drawn) -> Shape | Shapes:
@@ -91,18 +98,14 @@ def _shape(case: Case, drawn: Drawn) -> Shape | Shapes:
 
 def asset(case: Case, drawn: Drawn, site: str, *, alone: bool = False) -> Asset:
     """A server at a site. alone: the only one, which needs no network of a cluster."""
-    price = all_in_usd(
-        drawn["server_usd"],
-        0.0 if alone else drawn["network_fraction"],
-        drawn["storage_fraction"],
-        drawn["spares_fraction"],
-        drawn["tax_fraction"],
-    )
+    network, storage = 0.0 if alone else drawn["network_fraction"], drawn["storage_fraction"]
+    hardware = all_in_usd(drawn["server_usd"], network, storage, 0.0, 0.0)
     colocated = site == "colocation"
     rent = drawn["max_kw"] * drawn["colocation_usd_per_kw_month"] if colocated else drawn["office_usd_per_month"]
     return Asset(
         accelerators=case.accelerators,
-        capex_usd=price,
+        capex_usd=all_in_usd(hardware, 0.0, 0.0, drawn["spares_fraction"], drawn["tax_fraction"]),
+        server_usd=drawn["server_usd"],
         life_years=drawn["life_years"],
         worth_decline_per_year=-np.log(np.maximum(drawn["residual_fraction"], WORTHLESS)) / RESIDUAL_YEARS,
         busy_kw=drawn["busy_kw"],
@@ -111,7 +114,7 @@ def asset(case: Case, drawn: Drawn, site: str, *, alone: bool = False) -> Asset:
         electricity_usd_per_kwh=drawn["electricity_usd_per_kwh"],
         hosting_usd_per_month=rent,
         staff_usd_per_month=drawn["staff_usd_per_month"],
-        upkeep_fraction_per_year=drawn["support_fraction_per_year"] + drawn["insurance_fraction_per_year"],
+        upkeep_usd_per_year=hardware * (drawn["support_fraction_per_year"] + drawn["insurance_fraction_per_year"]),
         licence_usd_per_gpu_year=drawn["licence_usd_per_gpu_year"],
         lead_months=drawn["lead_weeks"] / WEEKS_PER_MONTH,
         availability_fraction=drawn["availability_fraction"],
@@ -125,17 +128,22 @@ RESIDUAL_YEARS = 4.0
 """The age to which `residual_fraction` belongs."""
 
 
+def useful_usd(drawn: Drawn, usd_per_gpu_hour: Floats | float, *, spot: bool = False) -> Floats:
+    """USD for an hour of work where a GPU-hour is billed at so much: with idle hours, and on spot with lost ones."""
+    kept = 1 - drawn["spot_waste_fraction"] if spot else 1.0
+    return np.asarray(usd_per_gpu_hour / (1 - drawn["idle_billed_fraction"]) / kept)
+
+
 def tail(drawn: Drawn, *, spot: bool = False) -> Tail:
     """What takes the rest by the hour: on demand, or spot for as long as it can be had."""
     hourly = drawn["cloud_usd_per_gpu_hour"]
     if not spot:
         return Tail(usd_per_gpu_hour=hourly, idle_fraction=drawn["idle_billed_fraction"])
-    useful = hourly * (1 - drawn["spot_discount_fraction"]) / (1 - drawn["spot_waste_fraction"])
     return Tail(
         usd_per_gpu_hour=hourly,
         idle_fraction=drawn["idle_billed_fraction"],
         spot_fraction=drawn["spot_available_fraction"],
-        spot_usd_per_gpu_hour=useful / (1 - drawn["idle_billed_fraction"]),
+        spot_usd_per_gpu_hour=useful_usd(drawn, hourly * (1 - drawn["spot_discount_fraction"]), spot=True),
     )
 
 

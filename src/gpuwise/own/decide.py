@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwise.errors import InvalidInput, Message
-from gpuwise.own.case import SITES, Case, Count, counts, stack, world
+from gpuwise.own.case import SITES, Case, Count, as_lived, counts, stack, world
 from gpuwise.own.choose import discount
 from gpuwise.own.figures import Drawn
 from gpuwise.own.ledger import payback_months
@@ -57,7 +57,8 @@ class Outcome:
     usd_per_gpu_hour: of useful work, levelised. capex_usd: paid at the first order, mean. owned_fraction: of the work
     done on own servers; busy_fraction: of the time in which own GPUs are there, they work; both means, None where
     nothing is owned. energy_kwh: of own servers over the horizon, PUE contained; None likewise. p_below_cloud:
-    P(cheaper than all on demand); p_cheapest: than all others. path_usd: the middle case, paid by month, (months + 1,).
+    P(cheaper than all on demand); p_cheapest: than all others. path_usd: the middle case, paid by month, (months + 1,);
+    resold_usd: what is taken off its last month for machines that are then sold.
     payback_months: from the order until what is saved has paid the machines, in the middle case; None: never.
     """
 
@@ -74,6 +75,7 @@ class Outcome:
     p_below_cloud: Fraction | None
     p_cheapest: Fraction
     path_usd: Floats
+    resold_usd: Usd
     payback_months: float | None
 
 
@@ -104,13 +106,13 @@ def decide(case: Case, *, paths: int = PATHS, seed: int = 0) -> Decision:
     drawn = case.figures.drawn(paths, rng)
     lived = world(case, drawn, rng)
     factors = discount(case.months, drawn["discount_fraction"])
-    hours = (lived.demand_gpu_h * factors[:, 1:]).sum(axis=1)
     present, found = dict[str, Floats](), dict[str, dict[str, object]]()
     for option, count in taken.items():
         layers, rest = stack(case, count, drawn)
         paid = flows(layers, rest, lived)
         present[option] = _finite(option, (paid.total_usd * factors).sum(axis=1))
-        found[option] = _paid(layers, paid, present[option] / hours)
+        work = paid.served_gpu_h[:-1].sum(axis=0) if case.at_home else lived.demand_gpu_h
+        found[option] = _paid(layers, paid, present[option], (work * factors[:, 1:]).sum(axis=1))
     cheapest = np.argmin(np.stack(list(present.values())), axis=0)
     middle = _middle(case, taken)
     outcomes = {
@@ -121,13 +123,14 @@ def decide(case: Case, *, paths: int = PATHS, seed: int = 0) -> Decision:
             present_usd=spread(present[option]),
             p_below_cloud=_below(present, option, "on-demand"),
             p_cheapest=float((cheapest == place).mean()),
-            path_usd=middle[option],
+            path_usd=middle[option].total_usd[0],
+            resold_usd=-float(middle[option].capex_usd[0, -1]),
             payback_months=_payback(middle, option),
             **found[option],  # type: ignore[arg-type]
         )
         for place, option in enumerate(taken)
     }
-    return _decided(outcomes, present, drawn)
+    return _decided(outcomes, present, as_lived(drawn, lived))
 
 
 def _finite(option: str, present_usd: Floats) -> Floats:
@@ -140,12 +143,22 @@ def _finite(option: str, present_usd: Floats) -> Floats:
     )
 
 
-def _paid(layers: list[Layer], paid: Flows, levelised: Floats) -> dict[str, object]:
-    """What can be said of an option without the others."""
+def _levelised(present_usd: Floats, hours: Floats) -> Range:
+    """Cost of an hour of work; of the paths on which any is done. On the premises servers may come too late for it."""
+    if not (hours > 0).any():
+        raise InvalidInput(
+            Message("No server would work within the horizon: they take longer to come."),
+            Message("Look further ahead with --horizon, or say --set lead_weeks=…"),
+        )
+    return spread(present_usd[hours > 0] / hours[hours > 0])
+
+
+def _paid(layers: list[Layer], paid: Flows, present_usd: Floats, hours: Floats) -> dict[str, object]:
+    """What can be said of an option without the others. hours: of work done, discounted."""
     own = [place for place, layer in enumerate(layers) if isinstance(layer, Own)]
     figures: dict[str, object] = {
         "total_usd": spread(paid.total_usd.sum(axis=1)),
-        "usd_per_gpu_hour": spread(levelised),
+        "usd_per_gpu_hour": _levelised(present_usd, hours),
         "capex_usd": float(paid.capex_usd[:, 0].mean()),
         "owned_fraction": None, "busy_fraction": None, "energy_kwh": None,
     }  # fmt: skip
@@ -186,22 +199,19 @@ def _below(present: Mapping[str, Floats], option: str, other: str) -> Fraction |
 # ---- the middle case ----
 
 
-def _middle(case: Case, taken: Mapping[str, Count]) -> dict[str, Floats]:
+def _middle(case: Case, taken: Mapping[str, Count]) -> dict[str, Flows]:
     """What each option pays month by month if nothing is left to chance."""
     drawn = case.figures.middle()
     lived = world(case, drawn)
-    found = {}
-    for option, count in taken.items():
-        layers, rest = stack(case, count, drawn)
-        found[option] = flows(layers, rest, lived).total_usd[0]
-    return found
+    return {option: flows(*stack(case, count, drawn), lived) for option, count in taken.items()}
 
 
-def _payback(middle: Mapping[str, Floats], option: str) -> float | None:
-    """Months until all that was paid is no more than on demand, without what the machines are still worth."""
+def _payback(middle: Mapping[str, Flows], option: str) -> float | None:
+    """Months until all that was paid is no more than on demand, without what the machines are worth at the end."""
     if option == "on-demand" or "on-demand" not in middle:
         return None
-    saved = (middle["on-demand"] - middle[option])[:-1]  # the last month sells the machines
+    saved = (middle["on-demand"].total_usd - middle[option].total_usd)[0]
+    saved[-1] += middle[option].capex_usd[0, -1]
     return payback_months(saved) if saved[0] < 0 else None
 
 

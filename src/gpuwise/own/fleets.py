@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpuwise.model import Assumption
 from gpuwise.own.case import SEARCHED, Case, Count, asset, servers, stack, waiting_servers, world
 from gpuwise.own.choose import discount
-from gpuwise.own.figures import Drawn, Figures
+from gpuwise.own.figures import Drawn
 from gpuwise.own.ledger import OfLife, over_lives
 from gpuwise.own.plan import World, flows, own_usd_per_gpu_hour
 from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd, UsdPerHour
@@ -100,18 +98,26 @@ def first(case: Case, site: str) -> First:
 
 
 def lives(case: Case, site: str) -> tuple[OfLife, ...]:
-    """A server's year by how long it is kept, without interest: its resale falls with its age."""
+    """A server's year by how long it is kept, without interest: its resale falls with its age.
+
+    spares: with the tax on them and on the server, which nobody gets back.
+    """
     middle = case.figures.middle()
     server = asset(case, middle, site, alone=True)
-    spares = float(middle["spares_fraction"][0, 0])
-    bare = float(np.squeeze(server.capex_usd)) / (1 + spares)
-    upkeep = 12 * float(np.squeeze(server.fixed_usd_per_month))
-    decline = float(np.squeeze(server.worth_decline_per_year))
+    price, capex, upkeep, decline = (
+        float(np.squeeze(figure))
+        for figure in (
+            server.server_usd, server.capex_usd, 12 * server.fixed_usd_per_month, server.worth_decline_per_year
+        )
+    )  # fmt: skip
     found = list[OfLife]()
     for kept in LIVES_YEARS:
-        worth = float(np.exp(-decline * kept))
         found += over_lives(
-            bare, residual_fraction=worth, spares_fraction=spares, upkeep_usd_per_year=upkeep, lives_years=(kept,)
+            price,
+            residual_fraction=float(np.exp(-decline * kept)),
+            spares_fraction=capex / price - 1,
+            upkeep_usd_per_year=upkeep,
+            lives_years=(kept,),
         )
     return tuple(found)
 
@@ -119,25 +125,32 @@ def lives(case: Case, site: str) -> tuple[OfLife, ...]:
 LIVES_YEARS = (3.0, 4.0, 5.0, 6.0)
 
 
-def years(case: Case, site: str) -> tuple[Year, ...]:
-    """Year 0 is now: the demand of each year as if it stayed so."""
-    middle = case.figures.middle()
-    level, growth = (float(middle[name][0, 0]) for name in ("demand_gpu_h_per_month", "demand_growth_per_year"))
+def years(case: Case, site: str, *, seed: int = 0) -> tuple[Year, ...]:
+    """Year 0 is now: the demand of each year as if it stayed so, over the paths by which the number is chosen."""
     found = []
     for year in range(case.months // 12 + 1):
-        wanted = level * (1 + growth) ** year
-        still = _with(case, {"demand_gpu_h_per_month": wanted, "demand_growth_per_year": 0.0})
-        figures = still.figures.middle()
-        number = servers(still, figures, world(still, figures), site)
+        rng = np.random.default_rng(seed)
+        drawn = case.figures.drawn(SEARCHED, rng)
+        level = drawn[LEVEL] * (1 + drawn[GROWTH]) ** year
+        still = {**drawn, LEVEL: level, GROWTH: np.zeros((1, 1))}
+        number = _best(case, site, still, world(case, still, rng), float(level.mean()))
         found.append(
-            Year(year=year, gpus_wanted=wanted / HOURS_PER_MONTH, servers=number, gpus=number * case.accelerators)
+            Year(
+                year=year,
+                gpus_wanted=float(level.mean()) / HOURS_PER_MONTH,
+                servers=number,
+                gpus=number * case.accelerators,
+            )
         )
     return tuple(found)
 
 
-def _with(case: Case, values: dict[str, float]) -> Case:
-    """The case with other values of some figures."""
-    changed: Sequence[Assumption] = [
-        replace(case.figures[name], value=value, low=None, high=None) for name, value in values.items()
-    ]
-    return replace(case, figures=Figures(by_name={**case.figures.by_name, **{one.name: one for one in changed}}))
+LEVEL, GROWTH = "demand_gpu_h_per_month", "demand_growth_per_year"
+
+
+def _best(case: Case, site: str, drawn: Drawn, lived: World, level: float) -> int:
+    """Servers for a demand that stays at this level, GPU-hours a month on average."""
+    if not case.at_home:
+        return servers(case, drawn, lived, site)
+    middle = {**case.figures.middle(), LEVEL: np.full((1, 1), level), GROWTH: np.zeros((1, 1))}
+    return waiting_servers(case, middle, site)

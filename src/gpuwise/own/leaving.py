@@ -29,14 +29,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwise.own.case import WEEKS_PER_MONTH, Case, asset, servers, tail, world
+from gpuwise.own.case import WEEKS_PER_MONTH, Case, as_lived, asset, servers, tail, world
 from gpuwise.own.choose import discount
 from gpuwise.own.decide import SURE, Range, spread
 from gpuwise.own.figures import Drawn
-from gpuwise.own.plan import Asset, Own, World, capital, yearly_usd
+from gpuwise.own.market import break_even
+from gpuwise.own.plan import Asset, Own, World, capital, useful_year_usd
 from gpuwise.own.rental import NEVER, Months, clamped_month, robust_month
 from gpuwise.own.sensitivity import Weights, weigh
-from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR, Fraction, Usd
+from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd
 
 Floats = NDArray[np.float64]
 PATHS = 2_000
@@ -158,10 +159,15 @@ def leave(asked: Leaving, *, paths: int = PATHS, seed: int = 0) -> Exit:
         p_pays=float((value[:, 0] > 0).mean()),
         wait_usd={wait: spread(value[:, 0] - value[:, wait]) for wait in WAITS if wait < case.months},
         utilisation_fraction=float(_utilisation(asked, middle, calm, size)[0, 0]),
-        break_even_fraction=_break_even(case, middle, calm, asked.site)[0, 0] or None,
+        break_even_fraction=_possible(_break_even(asked, middle, calm, size)[0, 0]),
         order_month=_ordered(asked, clamped, middle, value.mean(axis=0)),
-        weights=weigh(case, partial(_sides, asked, size), drawn, value[:, 0], seed=seed),
+        weights=weigh(case, partial(_sides, asked, size), as_lived(drawn, lived), value[:, 0], seed=seed),
     )
+
+
+def _possible(use: float) -> Fraction | None:
+    """None for more than there are hours."""
+    return float(use) if use <= 1 else None
 
 
 NEVER_MONTH = 10**6
@@ -231,8 +237,9 @@ def _premiums(asked: Leaving, drawn: Drawn, lived: World, size: int) -> Floats:
 def _barrier(asked: Leaving, drawn: Drawn, size: int) -> Floats:
     """B: capex less what the fleet is worth at the end of its life, and the cost of moving; (paths or 1,)."""
     one = _fleet(asked, drawn, size)
-    worth = np.exp(-one.worth_decline_per_year * np.asarray(one.life_years))
-    return np.asarray(size * np.asarray(one.capex_usd) * (1 - worth) + asked.moving_usd)[:, 0]
+    aged = np.asarray(one.life_years) + np.asarray(one.lead_months) / 12
+    worth = one.server_usd * np.exp(-one.worth_decline_per_year * aged)
+    return np.asarray(size * (one.capex_usd - worth) + asked.moving_usd)[:, 0]
 
 
 def _from_now(asked: Leaving, months: Months) -> Months:
@@ -283,8 +290,8 @@ def _probable(asked: Leaving, drawn: Drawn, lived: World, size: int, bought: Flo
     """The first of two successive months in which leaving pays surely enough, and the fleet would be busy enough."""
     value = _value(asked, drawn, lived, size, bought)
     busy = np.median(_utilisation(asked, drawn, lived, size), axis=0)
-    needed = np.median(_break_even(asked.case, drawn, lived, asked.site), axis=0)
-    holds = ((value > 0).mean(axis=0) >= SURE) & (busy >= MARGIN * needed) & (needed > 0)
+    needed = np.quantile(_break_even(asked, drawn, lived, size), 0.5, axis=0, method="higher")  # some are inf
+    holds = ((value > 0).mean(axis=0) >= SURE) & (busy >= MARGIN * needed)
     twice = holds[:-1] & holds[1:]
     return When(month=int(twice.argmax()), servers=size) if twice.any() else When(month=None, servers=size)
 
@@ -296,12 +303,10 @@ def _utilisation(asked: Leaving, drawn: Drawn, lived: World, size: int) -> Float
     return np.asarray(work / (size * np.asarray(one.useful_gpus) * HOURS_PER_MONTH))
 
 
-def _break_even(case: Case, drawn: Drawn, lived: World, site: str) -> Floats:
-    """Utilisation from which an owned GPU-hour costs less than the cloud's, by path and month; 0: none does."""
-    one = asset(case, drawn, site)
-    hourly = tail(drawn).useful_usd_per_gpu_hour * lived.price - one.running_usd_per_gpu_hour / one.work_fraction
-    yearly = yearly_usd(one, drawn["discount_fraction"]) / np.asarray(one.useful_gpus)
-    return np.where(hourly > 0, yearly / (HOURS_PER_YEAR * np.where(hourly > 0, hourly, 1.0)), 0.0)
+def _break_even(asked: Leaving, drawn: Drawn, lived: World, size: int) -> Floats:
+    """Utilisation from which an hour of the fleet costs less than the cloud's, by path and month; inf: none does."""
+    yearly, running = useful_year_usd(_fleet(asked, drawn, size), drawn["discount_fraction"])
+    return break_even(yearly, running, tail(drawn).useful_usd_per_gpu_hour * lived.price)
 
 
 # ---- the clamped rule ----

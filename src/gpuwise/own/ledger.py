@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 from gpuwise.cost.annuity import capital_recovery_factor
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.own.choose import discount
-from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR, Fraction, Hours, Usd, UsdPerHour
+from gpuwise.units import DAYS_PER_YEAR, HOURS_PER_MONTH, Fraction, Hours, Usd
 
 Floats = NDArray[np.float64]
+Figure = Floats | float
 LOWEST_RATE, HIGHEST_RATE = -0.99, 100.0
 """Yearly rates between which an internal rate is looked for."""
 SEARCHED_RATES = 4096
-DAYS_PER_YEAR = HOURS_PER_YEAR / 24
 
 
 # ---- cash flows ----
@@ -128,25 +128,24 @@ def judged(flows_usd: Floats, yearly_rate: Fraction) -> Verdict:
 # ---- break-even ----
 
 
-def break_even_h(capex_usd: Usd, cloud_usd_per_hour: UsdPerHour, own_usd_per_hour: UsdPerHour = 0.0) -> Hours | None:
-    """Hours of use after which a purchase has cost as much as renting; None: never.
+def break_even_h(capex_usd: Figure, cloud_usd_per_hour: Figure, own_usd_per_hour: Figure = 0.0) -> Floats:
+    """Hours of use after which a purchase has cost as much as renting; inf: never. One number, or an array of them.
 
     own_usd_per_hour: without any part of the purchase. A year's fixed cost in the place of capex gives the hours of
     use a year: 14,000 USD against 0.45 USD a GPU-hour are 31,111 GPU-hours (UC-095).
     """
-    margin = cloud_usd_per_hour - own_usd_per_hour
-    return capex_usd / margin if margin > 0 else None
+    margin = np.asarray(cloud_usd_per_hour - own_usd_per_hour, np.float64)
+    return np.asarray(np.where(margin > 0, capex_usd / np.where(margin > 0, margin, 1.0), np.inf))[()]
 
 
 def break_even_months(
     capex_usd: Usd, cloud_usd_per_month: Usd, own_usd_per_month: Usd = 0.0, lead_months: float = 0.0
-) -> float | None:
+) -> float:
     """The same in months from the order: until the machine is there, the cloud is paid as before.
 
     Test value: 30 weeks are 6.9 months, and 150,000 / (9,000 − 1,500) are 20: 26.9 (UC-096).
     """
-    months = break_even_h(capex_usd, cloud_usd_per_month, own_usd_per_month)
-    return None if months is None else lead_months + months
+    return lead_months + float(break_even_h(capex_usd, cloud_usd_per_month, own_usd_per_month))
 
 
 def months_of_use(hours: Hours, hours_per_month: Hours = HOURS_PER_MONTH) -> float:

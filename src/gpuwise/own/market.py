@@ -1,12 +1,15 @@
-"""What a GPU-hour costs to rent, by market; and from which utilisation on owning beats each price.
+"""What a GPU-hour costs to rent, by market; and at how much use owning beats each price.
 
-Break-even utilisation h*: an owned GPU costs F USD a year whether it works or not and r USD a busy hour; the cloud
-costs c for each hour of use. They are equal at h* = F / (8,760 · (c − r)); above 1, or with c ≤ r, there is none. What
-is rented for a term is paid whether used or not, and yet its price is taken as c here; hours that are billed idle or
-lost on spot are not added to c.
+An owned GPU costs F USD a year whether it works or not and r USD a busy hour. c is the price of a GPU-hour.
 
-Source: any of the published studies (Uptime Institute, Lenovo LP2225) is this formula at another price. Test value: a
-GPU of 14,000/7 = 2,000 USD a year against 0.45 USD an hour: 2,000 / (8,760 · 0.45) = 0.507 (UC-095).
+    paid by the hour of use (on demand, spot; c of a useful hour): owning is cheaper from h* = F / (8,760 · (c − r)) on
+    paid anyway (commitments, machines by the month): owning is cheaper up to h = (c − F / 8,760) / r, and often at any
+
+Above 1, or with c ≤ r, there is no h*; with c ≤ F / 8,760 owning never beats what is paid anyway.
+
+Source: any of the published studies (Uptime Institute, Lenovo LP2225) is the first formula at another price. Test
+values: a GPU of 14,000/7 = 2,000 USD a year against 0.45 USD an hour: 2,000 / (8,760 · 0.45) = 0.507 (UC-095). 8,760
+USD a year and 0.5 USD a busy hour against a commitment of 1.25 USD: up to 0.5.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from numpy.typing import NDArray
 
 from gpuwise.catalogue import Catalogue
 from gpuwise.offer import Offer
+from gpuwise.own.ledger import break_even_h
 from gpuwise.units import HOURS_PER_YEAR, Fraction, UsdPerHour
 
 Floats = NDArray[np.float64]
+Figure = Floats | float
 WAYS = ("on-demand", "committed-1y", "committed-3y", "spot", "dedicated")
 TERMS: Mapping[str, tuple[float, float]] = {"committed-1y": (0.9, 1.1), "committed-3y": (2.7, 3.3)}
 """Years that a reserved offer's term lies between, to stand for a commitment."""
@@ -39,10 +44,18 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """One price, and the utilisation from which owning is cheaper; None: from none."""
+    """One price, and between which shares of the time in use owning is cheaper; both None: at none.
 
-    quote: Quote
-    fraction: Fraction | None
+    offer: None for the person's own price. usd_per_gpu_hour: as it is billed; useful_usd_per_gpu_hour: with what is
+    billed without work, None for what is paid anyway.
+    """
+
+    way: str
+    offer: Offer | None
+    usd_per_gpu_hour: UsdPerHour
+    useful_usd_per_gpu_hour: UsdPerHour | None
+    from_fraction: Fraction | None
+    upto_fraction: Fraction | None
 
 
 def way_of(offer: Offer) -> str | None:
@@ -86,22 +99,23 @@ def by_provider(found: Sequence[Quote]) -> list[Quote]:
     return list(best.values())
 
 
-def break_even(yearly_usd_per_gpu: float, running_usd_per_gpu_hour: float, usd_per_gpu_hour: float) -> Fraction | None:
-    """Share of all hours that an owned GPU must work to cost as much as renting; None where it never does."""
-    margin = usd_per_gpu_hour - running_usd_per_gpu_hour
-    if margin <= 0:
+PAID_BY_USE = ("on-demand", "spot")
+
+
+def break_even(yearly_usd_per_gpu: Figure, running_usd_per_gpu_hour: Figure, usd_per_gpu_hour: Figure) -> Floats:
+    """Share of all hours that an owned GPU must work to cost as much as an hour of use: above 1 or inf, where it never
+    does. Of useful hours on both sides."""
+    return break_even_h(yearly_usd_per_gpu, usd_per_gpu_hour, running_usd_per_gpu_hour) / HOURS_PER_YEAR
+
+
+def owning_pays(
+    yearly_usd_per_gpu: float, running_usd_per_gpu_hour: float, usd_per_gpu_hour: float, *, by_use: bool
+) -> tuple[Fraction, Fraction] | None:
+    """Between which shares of the time in use owning is cheaper; None: at none. by_use: else paid whatever the use."""
+    if by_use:
+        start = float(break_even(yearly_usd_per_gpu, running_usd_per_gpu_hour, usd_per_gpu_hour))
+        return (start, 1.0) if start <= 1 else None
+    left = usd_per_gpu_hour - yearly_usd_per_gpu / HOURS_PER_YEAR
+    if left <= 0:
         return None
-    share = yearly_usd_per_gpu / (HOURS_PER_YEAR * margin)
-    return share if share <= 1 else None
-
-
-def break_evens(
-    found: Sequence[Quote], yearly_usd_per_gpu: float, running_usd_per_gpu_hour: float
-) -> tuple[BreakEven, ...]:
-    """Against each price."""
-    return tuple(
-        BreakEven(
-            quote=quote, fraction=break_even(yearly_usd_per_gpu, running_usd_per_gpu_hour, quote.usd_per_gpu_hour)
-        )
-        for quote in found
-    )
+    return 0.0, 1.0 if left >= running_usd_per_gpu_hour else left / running_usd_per_gpu_hour

@@ -5,10 +5,11 @@ the steady part of the demand, the tail (on demand, or spot) takes what is above
 serves m·[served((B + N)/m) − served(B/m)] GPU-hours of a month with the mean demand m (`demand.Shape`). So all options
 are one formula, capex is counted once, and a mix can be no dearer than its parts.
 
-Own: capex at the order and again at the end of each life; what a machine is still worth, capex·e^(−δ·age), comes back
-when it leaves and at the horizon. From the end of the lead time on: hosting, staff, support, insurance and licences by
-the month, energy by the hour, busy and idle. Until then the tail does all the work. Cloud hours carry what is billed
-while idle: useful / (1 − idle share).
+Own: capex at the order and again at the end of each life; what the server itself is still worth, price·e^(−δ·age),
+comes back when it leaves and at the horizon. Tax, spares, network and storage are not sold again. It ages from its
+order on, and works and lives from the end of the lead time on: hosting, staff, upkeep and licences by the month, energy
+by the hour, busy and idle. Until then the tail does all the work. Cloud hours carry what is billed while idle:
+useful / (1 − idle share).
 
 Source: notes on the total cost of ownership as in Barroso, Hölzle, Ranganathan, The Datacenter as a Computer, 3rd ed.
 (2018) ch. 6; served share: see `demand`. Monthly flows, end of month.
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuwise.cost.annuity import capital_recovery_factor, sinking_fund_factor
 from gpuwise.own.demand import Shape, Shapes
 from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR
 
@@ -35,16 +37,17 @@ Figure = Floats | float
 class Asset:
     """A server that is owned, with all that it costs. Each figure is one number, or one a path.
 
-    accelerators: of one server. capex_usd: its price, all that goes with it added (`all_in_usd`). life_years: until it
-    is replaced. worth_decline_per_year: δ, the rate at which its resale value falls, natural log.
-    busy_kw, idle_kw: at the wall, before PUE. hosting_usd_per_month, staff_usd_per_month: of one server.
-    upkeep_fraction_per_year: support and insurance, of capex_usd. licence_usd_per_gpu_year. lead_months: order to first
-    job. availability_fraction: of the time in which it can work. work_fraction: GPU-hours of the demand that one of its
-    hours does (1 for the GPU that the demand is counted in).
+    accelerators: of one server. capex_usd: its price, all that goes with it added (`all_in_usd`); server_usd: of the
+    server alone, which is what can be sold again. life_years: of work, until it is replaced. worth_decline_per_year: δ,
+    the rate at which its resale value falls, natural log. busy_kw, idle_kw: at the wall, before PUE. A month of one
+    server: hosting_usd_per_month, staff_usd_per_month; a year: upkeep_usd_per_year (support, insurance),
+    licence_usd_per_gpu_year. lead_months: order to first job. availability_fraction: of the time in which it can work.
+    work_fraction: GPU-hours of the demand that one of its hours does (1 for the GPU that the demand is counted in).
     """
 
     accelerators: int
     capex_usd: Figure
+    server_usd: Figure
     life_years: Figure
     worth_decline_per_year: Figure
     busy_kw: Figure
@@ -53,7 +56,7 @@ class Asset:
     electricity_usd_per_kwh: Figure
     hosting_usd_per_month: Figure
     staff_usd_per_month: Figure
-    upkeep_fraction_per_year: Figure
+    upkeep_usd_per_year: Figure
     licence_usd_per_gpu_year: Figure
     lead_months: Figure
     availability_fraction: Figure = 1.0
@@ -62,7 +65,7 @@ class Asset:
     @property
     def fixed_usd_per_month(self) -> Figure:
         """What one server costs a month, idle, without its price."""
-        upkeep = self.capex_usd * self.upkeep_fraction_per_year + self.accelerators * self.licence_usd_per_gpu_year
+        upkeep = self.upkeep_usd_per_year + self.accelerators * self.licence_usd_per_gpu_year
         idle_usd = self.idle_kw * self.pue * self.electricity_usd_per_kwh * HOURS_PER_MONTH
         return self.hosting_usd_per_month + self.staff_usd_per_month + upkeep / 12 + idle_usd
 
@@ -77,29 +80,29 @@ class Asset:
         return self.accelerators * self.availability_fraction * self.work_fraction
 
 
-def yearly_usd(asset: Asset, yearly_rate: Figure) -> Figure:
+def yearly_usd(asset: Asset, yearly_rate: Figure) -> Floats:
     """One server's year without a busy hour: annuity of the price less the resale value, and all that is paid anyway.
 
     Source: capital recovery and sinking fund factors, see `cost.annuity`. For display and for how many to own; the
     ledger uses monthly flows.
     """
-    growth = asset.life_years * np.log1p(yearly_rate)
-    none = growth == 0
-    rate, grown = np.where(none, 1.0, yearly_rate), np.where(none, 1.0, growth)
-    recovery = np.where(none, 1 / np.asarray(asset.life_years), rate / -np.expm1(-grown))
-    sinking = np.where(none, 1 / np.asarray(asset.life_years), rate / np.expm1(grown))
-    worth = np.exp(-asset.worth_decline_per_year * asset.life_years)
-    capital = np.asarray(asset.capex_usd) * (recovery - worth * sinking)
+    years, rate = np.asarray(asset.life_years, np.float64), np.asarray(yearly_rate, np.float64)
+    worth = np.asarray(asset.server_usd) * np.exp(-asset.worth_decline_per_year * years)
+    capital = asset.capex_usd * capital_recovery_factor(rate, years)
+    capital = capital - worth * sinking_fund_factor(rate, years)
     return np.asarray(capital + 12 * np.asarray(asset.fixed_usd_per_month), np.float64)
 
 
-def own_usd_per_gpu_hour(asset: Asset, yearly_rate: Figure, utilisation: Figure) -> Figure:
+def useful_year_usd(asset: Asset, yearly_rate: Figure) -> tuple[Floats, Floats]:
+    """Of one GPU of the demand that is owned: USD a year whatever the use, and USD of each hour of work on top."""
+    yearly = yearly_usd(asset, yearly_rate) / np.asarray(asset.useful_gpus)
+    return yearly, np.asarray(asset.running_usd_per_gpu_hour / np.asarray(asset.work_fraction))
+
+
+def own_usd_per_gpu_hour(asset: Asset, yearly_rate: Figure, utilisation: Figure) -> Floats:
     """USD for a useful GPU-hour of an owned server in use for this share of the time in which it is available."""
-    hours = HOURS_PER_YEAR * utilisation
-    return (
-        yearly_usd(asset, yearly_rate) / (asset.useful_gpus * hours)
-        + asset.running_usd_per_gpu_hour / asset.work_fraction
-    )
+    yearly, running = useful_year_usd(asset, yearly_rate)
+    return yearly / (HOURS_PER_YEAR * np.asarray(utilisation)) + running
 
 
 def all_in_usd(price_usd: Figure, network: Figure, storage: Figure, spares: Figure, tax: Figure) -> Figure:
@@ -242,18 +245,26 @@ def _fixed(layer: Layer, world: World) -> Floats:
 
 
 def capital(layer: Own, months: int) -> Floats:
-    """One server's price at each order, less the worth of what leaves; (paths or 1, months + 1)."""
+    """One server's price at each order, less the worth of what leaves; (paths or 1, months + 1).
+
+    A server that takes the place of another is there, and paid, when that one leaves.
+    Test value: 100,000 USD that lose half a year, ordered half a year before the end: −70,711 at the end, there or not.
+    """
     asset, month = layer.asset, np.arange(months + 1)
-    price, decline, years, lead = (
+    price, worth, decline, years, lead = (
         np.asarray(figure, np.float64).reshape(-1, 1)
-        for figure in (asset.capex_usd, asset.worth_decline_per_year, asset.life_years, asset.lead_months)
-    )
+        for figure in (
+            asset.capex_usd, asset.server_usd, asset.worth_decline_per_year, asset.life_years, asset.lead_months
+        )
+    )  # fmt: skip
     if layer.order_month >= months:
         return np.zeros((1, months + 1))
-    age = month - layer.order_month - lead
-    generation = np.floor(np.maximum(age, 0) / (12 * years)) * (month < months)
+    worked = (month - layer.order_month - lead) / 12
+    generation = np.floor(np.maximum(worked, 0) / years) * (month < months)
     generation[:, -1] = generation[:, -2]
     replaced = np.diff(generation, axis=1, prepend=0)
-    last_years = np.maximum(age[:, -1:] / 12 - generation[:, -1:] * years, 0)
-    sold = replaced * np.exp(-decline * years) + (month == months) * np.exp(-decline * last_years)
-    return np.asarray(price * ((month == layer.order_month) + replaced - sold))
+    way = lead / 12  # the first one ages before it works
+    left = years + way * (generation == 1)
+    last = worked[:, -1:] - generation[:, -1:] * years + way * (generation[:, -1:] == 0)
+    sold = replaced * np.exp(-decline * left) + (month == months) * np.exp(-decline * last)
+    return np.asarray(price * ((month == layer.order_month) + replaced) - worth * sold)

@@ -118,8 +118,11 @@ def total_indices(outcome: Callable[[Floats], Floats], figures: int, *, base: in
 
 
 def evppi_usd(figure: Floats, saving_usd: Floats) -> Usd:
-    """What it is worth to know a figure before deciding; both of shape (paths,). Never below 0."""
-    order = np.argsort(figure, kind="stable")
-    parts = [part.mean() for part in np.array_split(saving_usd[order], PARTS) if len(part)]
-    knowing = float(np.mean([max(mean, 0.0) for mean in parts]))
+    """What it is worth to know a figure before deciding; both of shape (paths,). Never below 0.
+
+    Paths of the same value are in the same part: a price that did not move on most paths tells nothing among them.
+    """
+    edges = np.unique(np.quantile(figure, np.linspace(0, 1, PARTS + 1)))
+    parts = np.minimum(np.searchsorted(edges, figure, side="right"), max(len(edges) - 1, 1))
+    knowing = float(np.maximum(np.bincount(parts, saving_usd), 0.0).sum()) / len(saving_usd)
     return max(knowing - max(float(saving_usd.mean()), 0.0), 0.0)

@@ -46,8 +46,8 @@ def work_to_pay_back(capex_usd: Usd, months: float, usd_per_unit: Usd, own_usd_p
     return (capex_usd / months + own_usd_per_month) / usd_per_unit
 
 
-def pays_back_months(capex_usd: Usd, units_per_month: float, usd_per_unit: Usd, own_usd_per_month: Usd) -> float | None:
-    """Months until a purchase pays back at so much work a month; None: never."""
+def pays_back_months(capex_usd: Usd, units_per_month: float, usd_per_unit: Usd, own_usd_per_month: Usd) -> float:
+    """Months until a purchase pays back at so much work a month; inf: never."""
     return break_even_months(capex_usd, units_per_month * usd_per_unit, own_usd_per_month)
 
 

@@ -371,8 +371,8 @@ def _life_table(r: Owned) -> Table:
                kind="number", unit=_("years")),
         column("capital_usd_per_year", _("Price less resale"), lambda row: money(row.capital_usd_per_year),
                kind="number", unit=unit),
-        column("spares_usd_per_year", _("Spares"), lambda row: money(row.spares_usd_per_year), kind="number",
-               unit=unit),
+        column("spares_usd_per_year", _("Storage, spares, tax"), lambda row: money(row.spares_usd_per_year),
+               kind="number", unit=unit),
         column("upkeep_usd_per_year", _("Place, care, idle energy"), lambda row: money(row.upkeep_usd_per_year),
                kind="number", unit=unit),
         column("total_usd_per_year", _("A year"), lambda row: money(row.total_usd_per_year), kind="number", unit=unit),
@@ -382,30 +382,47 @@ def _life_table(r: Owned) -> Table:
 
 
 def break_even_table(r: Owned) -> Table:
-    """From which utilisation on owning beats each price."""
+    """At how much use owning beats each price."""
     columns: list[Made[BreakEven]] = [
-        column("provider", _("Provider"), lambda row: word(row.quote.offer.provider)),
-        column("way", _("Option"), lambda row: Cell(shown=option(row.quote.way), value=row.quote.way)),
-        column("usd_per_gpu_hour", _("A GPU-hour"), lambda row: Cell(
-            shown=figures.amount(row.quote.usd_per_gpu_hour, r.fx), value=row.quote.usd_per_gpu_hour), kind="number",
+        column("provider", _("Provider"), lambda row: word(row.offer.provider if row.offer else _("your price"))),
+        column("way", _("Option"), lambda row: Cell(shown=option(row.way), value=row.way)),
+        column("usd_per_gpu_hour", _("A GPU-hour"), lambda row: _price(r, row.usd_per_gpu_hour), kind="number",
             unit=figures.code(r.fx)),
-        column("fraction", _("Owning pays from"), lambda row: word(_("never")) if row.fraction is None
-               else Cell(shown=figures.percent(row.fraction), value=row.fraction), kind="number", unit=_("busy")),
-        column("observed", _("Price seen"), lambda row: word(figures.day(row.quote.offer.observed,
-               row.quote.offer.observed_precision)), rank=1),
-        column("offer", _("Offer"), lambda row: word(row.quote.offer.id), rank=2),
+        column("useful_usd_per_gpu_hour", _("Useful"), lambda row: _price(r, row.useful_usd_per_gpu_hour),
+            kind="number", unit=figures.code(r.fx), rank=1),
+        column("from_fraction", _("Owning pays"), _pays, kind="text"),
+        column("observed", _("Price seen"), lambda row: word(figures.day(row.offer.observed,
+               row.offer.observed_precision) if row.offer else ""), rank=1),
+        column("offer", _("Offer"), lambda row: word(row.offer.id if row.offer else ""), rank=2),
     ]  # fmt: skip
+    cluster = any(fleet.best and fleet.servers > 1 for fleet in r.fleets)
     notes = [
+        _("Share of all hours in which an owned GPU works ({site}, {what}, middle figures).").format(
+            site=option(str(r.site)), what=_("server of a cluster") if cluster else _("single server")
+        ),
         _(
-            "Share of all hours in which an owned GPU must work to cost as much as renting ({site}, middle figures)."
-        ).format(site=option(str(r.site))),
-        _(
-            "Roughly: each price is taken as paid for hours of use only, commitments and machines by the month too; "
-            "hours billed idle or lost on spot are left out, and a cluster's network is in it. The options above "
-            "reckon all of these."
+            "By the hour a useful GPU-hour counts: with what is billed idle, on spot with what is lost. A commitment "
+            "or a machine by the month is paid whatever its use: owning pays where it costs less at that use."
         ),
     ]
     return tabulate(_("Break-even utilisation against each price"), columns, r.break_evens, notes)
+
+
+def _price(r: Owned, usd: float | None) -> Cell:
+    return word("") if usd is None else Cell(shown=figures.amount(usd, r.fx), value=usd)
+
+
+def _pays(row: BreakEven) -> Cell:
+    """From 47 %; up to 80 %; at any use; never."""
+    if row.from_fraction is None or row.upto_fraction is None:
+        return word(_("never"))
+    if row.from_fraction > 0:
+        text = _("from {share} busy").format(share=figures.percent(row.from_fraction))
+    elif row.upto_fraction < 1:
+        text = _("up to {share} busy").format(share=figures.percent(row.upto_fraction))
+    else:
+        text = _("at any use")
+    return Cell(shown=text, value=row.from_fraction)
 
 
 # ---- the rest ----
