@@ -158,7 +158,8 @@ def test_uc_096_the_cloud_is_paid_until_the_hardware_is_there():
 
 def test_uc_096_the_flows_of_the_plan_have_seven_months_of_cloud_and_the_same_pay_back():
     server = Asset(
-        accelerators=1, capex_usd=150_000, server_usd=150_000, life_years=5, worth_decline_per_year=1e3, busy_kw=0, idle_kw=0, pue=1,
+        accelerators=1, capex_usd=150_000, server_usd=150_000, life_years=5,
+        worth_decline_per_year=1e3, busy_kw=0, idle_kw=0, pue=1,
         electricity_usd_per_kwh=0, hosting_usd_per_month=1_500, staff_usd_per_month=0, upkeep_usd_per_year=0,
         licence_usd_per_gpu_year=0, lead_months=30 / WEEKS_PER_MONTH,
     )  # fmt: skip
@@ -238,7 +239,8 @@ def test_a_price_after_a_change_and_the_spread_of_a_market():
 def test_the_engines_yearly_cost_holds_without_interest():
     """Straight line less resale: 240,000 · (1 − e^(−0.2 · 4)) / 4."""
     server = Asset(
-        accelerators=8, capex_usd=240_000, server_usd=240_000, life_years=4, worth_decline_per_year=0.2, busy_kw=0, idle_kw=0, pue=1,
+        accelerators=8, capex_usd=240_000, server_usd=240_000, life_years=4,
+        worth_decline_per_year=0.2, busy_kw=0, idle_kw=0, pue=1,
         electricity_usd_per_kwh=0, hosting_usd_per_month=0, staff_usd_per_month=0, upkeep_usd_per_year=0,
         licence_usd_per_gpu_year=0, lead_months=0,
     )  # fmt: skip

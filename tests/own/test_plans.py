@@ -22,7 +22,8 @@ from gpuwise.store import package
 
 FEW = settings(max_examples=25, deadline=None)
 BARE = Asset(
-    accelerators=8, capex_usd=240_000.0, server_usd=240_000.0, life_years=4.0, worth_decline_per_year=np.inf, busy_kw=0.0, idle_kw=0.0,
+    accelerators=8, capex_usd=240_000.0, server_usd=240_000.0, life_years=4.0,
+    worth_decline_per_year=np.inf, busy_kw=0.0, idle_kw=0.0,
     pue=1.0, electricity_usd_per_kwh=0.0, hosting_usd_per_month=0.0, staff_usd_per_month=0.0,
     upkeep_usd_per_year=0.0, licence_usd_per_gpu_year=0.0, lead_months=0.0,
 )  # fmt: skip

@@ -117,7 +117,8 @@ GPUS = arrays.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(MONTHS)), 
 def rented_and_owned(gpus, cloud_usd_per_gpu_hour, hosting_usd_per_month):
     """What each month costs without and with a server of eight, its price left out; (paths, months) each."""
     server = Asset(
-        accelerators=8, capex_usd=0.0, server_usd=0.0, life_years=4.0, worth_decline_per_year=1.0, busy_kw=8.0, idle_kw=0.0, pue=1.3,
+        accelerators=8, capex_usd=0.0, server_usd=0.0, life_years=4.0,
+        worth_decline_per_year=1.0, busy_kw=8.0, idle_kw=0.0, pue=1.3,
         electricity_usd_per_kwh=0.1, hosting_usd_per_month=hosting_usd_per_month, staff_usd_per_month=0.0,
         upkeep_usd_per_year=0.0, licence_usd_per_gpu_year=0.0, lead_months=0.0,
     )  # fmt: skip

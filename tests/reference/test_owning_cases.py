@@ -146,7 +146,8 @@ def world(demand_gpu_h: Floats) -> World:
 
 def owned(**figures: float) -> Asset:
     nothing = {
-        "accelerators": 1, "capex_usd": 0.0, "server_usd": 0.0, "life_years": 1.0, "worth_decline_per_year": 1.0, "busy_kw": 0.0,
+        "accelerators": 1, "capex_usd": 0.0, "server_usd": 0.0, "life_years": 1.0,
+        "worth_decline_per_year": 1.0, "busy_kw": 0.0,
         "idle_kw": 0.0, "pue": 1.0, "electricity_usd_per_kwh": 0.0, "hosting_usd_per_month": 0.0,
         "staff_usd_per_month": 0.0, "upkeep_usd_per_year": 0.0, "licence_usd_per_gpu_year": 0.0,
         "lead_months": 0.0,

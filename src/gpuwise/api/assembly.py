@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
 
 from gpuwise.api.bought import Bought, bought, server_figures
+from gpuwise.api.closing import close, refuse_nothing_left
+from gpuwise.api.making import Making, country_of
+from gpuwise.api.renting import put_rent, quotes_of, stated_cloud
 from gpuwise.api.wanted import Wanted
-from gpuwise.api.world import filter_context, read_offers, unknown
+from gpuwise.api.world import unknown
 from gpuwise.asset import LeadTime
-from gpuwise.errors import InvalidInput, Message, MissingEvidence
+from gpuwise.errors import InvalidInput, Message
 from gpuwise.estimate import Z80
 from gpuwise.model import Accelerator, Assumption
 from gpuwise.offer import Offer
@@ -23,8 +26,7 @@ from gpuwise.own.figures import figures, pooled, refuse_impossible, stated
 from gpuwise.own.market import BreakEven, Quote
 from gpuwise.own.plan import useful_year_usd
 from gpuwise.own.prices import Jumps
-from gpuwise.rank import usable
-from gpuwise.request import OwnFilters, OwnRequest, at
+from gpuwise.request import OwnFilters, at
 from gpuwise.store import package
 from gpuwise.store.leaving import lead_times
 from gpuwise.units import DAYS_PER_YEAR
@@ -36,15 +38,14 @@ TAKEN = (
     "spot_available_fraction", "spot_waste_fraction", "demand_variation",
 )  # fmt: skip
 """Figures that are as assumptions.toml has them unless the person says otherwise."""
+WANDER = "demand_wander_log_sd_per_root_year"
 LEFT_OUT: Mapping[str, tuple[str, Message]] = {
     "tax_fraction": ("1", Message("tax on the purchase (--set tax_fraction=0.19)")),
     "office_usd_per_month": ("USD/month", Message("rent of the room for a server (--set office_usd_per_month=…)")),
     "licence_usd_per_gpu_year": ("USD/year", Message("software licences (--set licence_usd_per_gpu_year=…)")),
+    WANDER: ("1", Message("how the demand wanders off what is known of it (--set {name}=0.3)", name=WANDER)),
 }
 """Figures that nobody can know for a person: not contained unless he says them, and said to be."""
-ONE_CLOUD = ("TPU", "Trainium")
-"""Architectures that nobody else offers or sells."""
-COMMITTED = ("committed-1y", "committed-3y")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,23 +68,6 @@ class Assembled:
     notes: tuple[Message, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Making:
-    """What is being put together: figures by name, options that are closed with why, what is left out."""
-
-    figures: dict[str, Assumption] = field(default_factory=dict)
-    refused: dict[str, Message] = field(default_factory=dict)
-    missing: list[Message] = field(default_factory=list)
-    notes: list[Message] = field(default_factory=list)
-
-    def put(self, *found: Assumption) -> None:
-        self.figures.update({one.name: one for one in found})
-
-    def close(self, options: Sequence[str], why: Message) -> None:
-        for option in options:
-            self.refused.setdefault(option, why)
-
-
 def assemble(
     request: OwnFilters, device: Accelerator, wanted: Wanted, as_of: date, paid: Assumption | None = None
 ) -> Assembled:
@@ -91,24 +75,24 @@ def assemble(
 
     MissingEvidence where nothing has a price; UnknownName for a figure that there is not.
     """
-    paid = paid or _stated_cloud(request)
-    making = _Making()
-    quotes = _quotes(request, device, as_of, making)
+    paid = paid or stated_cloud(request)
+    making = Making()
+    quotes = quotes_of(request, device, as_of, making)
     chosen = bought(request, device, as_of)
     _put_defaults(making)
     _put_demand(wanted, making)
-    _put_rent(request, quotes, paid, making)
+    put_rent(request, quotes, paid, making)
     if isinstance(chosen, Message):
         making.close(SITES, chosen)
     else:
-        making.put(*server_figures(request, device, chosen, as_of))
+        making.put(*server_figures(replace(request, country=country_of(request)), device, chosen, as_of))
     _put_lead(device, as_of, making)
     _put_price_change(request.horizon_months, making)
     _put_said(request, making)
     _say_left_out(making)
-    _close(request, as_of, making)
+    close(request, as_of, making)
     case = _case(request, quotes, chosen, wanted, making)
-    _refuse_nothing_left(making)
+    refuse_nothing_left(making)
     return Assembled(
         case=case,
         accelerator=device,
@@ -118,115 +102,22 @@ def assemble(
         bought=chosen,
         staged=_staged(request, wanted, case),
         leads=lead_times(),
-        country=request.country or (request.data_must_stay if request.data_must_stay != "on-premises" else None),
+        country=country_of(request),
         missing=tuple(making.missing),
-        notes=tuple(making.notes),
+        notes=(*wanted.notes, *making.notes),
     )
-
-
-# ---- prices of renting ----
-
-
-def _quotes(request: OwnFilters, device: Accelerator, as_of: date, making: _Making) -> list[Quote]:
-    """All current prices of the accelerator that the filters let through."""
-    offers, notes = read_offers(replace(request, machine=()), as_of)
-    context, remarks = filter_context(request, offers, as_of)
-    left, hourly = usable(offers, request, context)
-    making.notes += [*notes, *remarks]
-    if device.architecture in ONE_CLOUD:
-        making.notes.append(Message("{name} is to be had in one cloud only: what runs there leaves only with a port",
-                                    name=device.name))  # fmt: skip
-    found = market.quotes(offers, np.flatnonzero(left.alive), hourly, device.id)
-    return [quote for quote in found if quote.offer.host != "peer"]
-
-
-def _stated_cloud(request: OwnFilters) -> Assumption | None:
-    if isinstance(request, OwnRequest) and request.cloud_usd_per_gpu_hour is not None:
-        return stated("cloud_usd_per_gpu_hour", request.cloud_usd_per_gpu_hour, "USD/h")
-    return None
-
-
-def _put_rent(request: OwnFilters, quotes: Sequence[Quote], paid: Assumption | None, making: _Making) -> None:
-    """The price of the cloud, and what commitments, spot and machines by the month are below it."""
-    best = market.cheapest(quotes)
-    if paid is not None:
-        making.put(paid)
-    elif "on-demand" in best:
-        making.put(_quoted("cloud_usd_per_gpu_hour", best["on-demand"]))
-    elif request.data_must_stay == "on-premises":
-        making.put(replace(stated("cloud_usd_per_gpu_hour", 0.0, "USD/h", "nothing may be rented"), source="none"))
-    else:
-        raise MissingEvidence(
-            Message(
-                "No current on-demand price of {gpu} is known that these filters let through.",
-                gpu=", ".join(request.gpu),
-            ),
-            Message(
-                "Give yours with --cloud-price, or look with: gpuwise data list --gpu {gpu}", gpu=",".join(request.gpu)
-            ),
-        )
-    cloud = making.figures["cloud_usd_per_gpu_hour"].value
-    for way in (*COMMITTED, "spot"):
-        _put_discount(request, way, best, cloud, making)
-    if "dedicated" in best:
-        making.put(_quoted("dedicated_usd_per_gpu_hour", best["dedicated"]))
-    else:
-        making.close(("dedicated",), Message("no current price by the month is known for this GPU"))
-
-
-def _quoted(name: str, quote: Quote) -> Assumption:
-    offer = quote.offer
-    return Assumption(
-        name=name, value=quote.usd_per_gpu_hour, low=None, high=None, unit="USD/h", source=offer.source.ref,
-        observed=offer.observed, note=offer.id,
-    )  # fmt: skip
-
-
-def _put_discount(request: OwnFilters, way: str, best: Mapping[str, Quote], cloud_usd: float, making: _Making) -> None:
-    """As a listed price says it, or as the cloud's own commitments lie below its prices on other machines. Without
-    either the option is closed, unless the person says the discount."""
-    name, known = f"{way.replace('-', '_')}_discount_fraction", package.assumptions()
-    if way in best and cloud_usd > 0:
-        found = _quoted(name, best[way])
-        making.put(replace(found, value=1 - found.value / cloud_usd, unit="1"))
-        return
-    base, priced = best.get("on-demand"), making.figures["cloud_usd_per_gpu_hour"]
-    quoted = base is not None and priced.note == base.offer.id  # and not the person's own price
-    alike = known.get(f"{name}_{base.offer.provider}") if base and quoted else None
-    if alike is not None and way in COMMITTED:
-        making.put(replace(alike, name=name))
-        text = "no price of {way} is listed: taken as {provider} has it for other machines, {low:.0%} to {high:.0%} off"
-        values = {"way": WAY_NAMES[way], "low": alike.low, "high": alike.high}
-        making.notes.append(Message(text, **values, provider=base.offer.provider if base else ""))
-        return
-    usual = known[name]
-    text = "no current price of {way} is known for it (usual: {low:.0%} to {high:.0%} off; say --set {name}=…)"
-    if not _said(request, name):
-        making.close((way,), Message(text, way=WAY_NAMES[way], low=usual.low, high=usual.high, name=name))
-    making.put(usual)
-
-
-WAY_NAMES = {
-    "committed-1y": Message("a commitment for a year"),
-    "committed-3y": Message("a commitment for three years"),
-    "spot": Message("spot"),
-}
-
-
-def _said(request: OwnFilters, name: str) -> bool:
-    return any(said.name == name for said in request.set)
 
 
 # ---- the other figures ----
 
 
-def _put_defaults(making: _Making) -> None:
+def _put_defaults(making: Making) -> None:
     known = package.assumptions()
     making.put(*(known[name] for name in TAKEN))
     making.put(stated("work_fraction", 1.0, "1"))
 
 
-def _put_demand(wanted: Wanted, making: _Making) -> None:
+def _put_demand(wanted: Wanted, making: Making) -> None:
     making.put(wanted.level)
     if wanted.growth is not None:
         making.put(wanted.growth)
@@ -235,7 +126,7 @@ def _put_demand(wanted: Wanted, making: _Making) -> None:
     making.missing.append(Message("growth of the demand: nobody said it (--set demand_growth_per_year=20%)"))
 
 
-def _put_lead(device: Accelerator, as_of: date, making: _Making) -> None:
+def _put_lead(device: Accelerator, as_of: date, making: Making) -> None:
     """Weeks from order to first job of an own server: what sources of these years say, each as likely right."""
     kind = "parts" if device.id.startswith(CARDS_IN_SHOPS) else "server"
     known = [lead for lead in lead_times() if lead.kind == kind]
@@ -262,7 +153,7 @@ LEAD_YEARS = 2
 """An older lead time tells of another market; where there is none of these years, all count."""
 
 
-def _put_price_change(months: int, making: _Making) -> None:
+def _put_price_change(months: int, making: Making) -> None:
     """Where the cloud's price stands on average over the horizon."""
     low, middle, high = _jumps().to_come(months)
     making.put(
@@ -288,7 +179,7 @@ def _jumps() -> Jumps:
     )
 
 
-def _put_said(request: OwnFilters, making: _Making) -> None:
+def _put_said(request: OwnFilters, making: Making) -> None:
     """What the person says in place of an assumption: taken as it is, or with his range."""
     if request.interest_fraction is not None:
         making.put(stated("discount_fraction", request.interest_fraction, "1/year"))
@@ -305,67 +196,18 @@ def _put_said(request: OwnFilters, making: _Making) -> None:
         making.put(one)
 
 
-def _say_left_out(making: _Making) -> None:
+def _say_left_out(making: Making) -> None:
     for name, (unit, what) in LEFT_OUT.items():
         if name not in making.figures:
             making.put(Assumption(name=name, value=0.0, low=None, high=None, unit=unit, source="none"))
             making.missing.append(what)
 
 
-# ---- which options there are ----
-
-
-def _close(request: OwnFilters, as_of: date, making: _Making) -> None:
-    """Options that the person's conditions rule out."""
-    rented = [option for option in OPTIONS if option not in (*SITES, "mix")]
-    if request.data_must_stay == "on-premises":
-        making.close([*rented, "colocation", "mix"], Message("the data must stay on the premises"))
-    if request.no_capex:
-        making.close(SITES, Message("there is no money for purchases (--no-capex)"))
-    if request.market:
-        left_out = [option for option, name in MARKETS.items() if name not in request.market]
-        making.close(left_out, Message("--market leaves it out"))
-    if request.by is not None:
-        _close_late(request.by, as_of, making)
-    if all(site in making.refused for site in SITES):
-        making.close(("mix",), Message("there is nothing to mix: no servers may be owned"))
-
-
-def _refuse_nothing_left(making: _Making) -> None:
-    """Conditions that together rule out every option."""
-    if any(option not in making.refused for option in OPTIONS):
-        return
-    reasons = dict.fromkeys(making.refused[option] for option in ("office", "on-demand"))
-    raise MissingEvidence(
-        Message("No option is left: {why}.", why="; ".join(map(str, reasons))),
-        Message("Take one of these conditions away."),
-    )
-
-
-MARKETS = {
-    **dict.fromkeys(COMMITTED, "reserved"),
-    "spot": "spot",
-    "dedicated": "dedicated",
-    **dict.fromkeys(SITES, "owned"),
-}
-"""Option -> the market that `--market` knows it by; on demand is what all others are compared with."""
-
-
-def _close_late(by: date, as_of: date, making: _Making) -> None:
-    """A server that comes after the day on which the first job must run."""
-    weeks, lead = max((by - as_of).days / 7, 0.0), making.figures["lead_weeks"]
-    low, high = float(lead.low or lead.value), float(lead.high or lead.value)
-    values = {"low": low, "high": high, "weeks": weeks}
-    if weeks < low:
-        text = "a server takes {low:.0f} to {high:.0f} weeks from order to first job, and there are {weeks:.0f}"
-        making.close(SITES, Message(text, **values))
-    elif weeks < high:
-        text = "a server may come late: it takes {low:.0f} to {high:.0f} weeks, and there are {weeks:.0f}"
-        making.notes.append(Message(text, **values))
+# ---- the case ----
 
 
 def _case(
-    request: OwnFilters, quotes: Sequence[Quote], chosen: Bought | Message, wanted: Wanted, making: _Making
+    request: OwnFilters, quotes: Sequence[Quote], chosen: Bought | Message, wanted: Wanted, making: Making
 ) -> Case:
     best, most = market.cheapest(quotes), dict[str, int | None]()
     if request.room_power_kw is not None and "max_kw" in making.figures:
@@ -385,7 +227,8 @@ def _case(
         refused=making.refused,
         most=most,
         weeks=wanted.weeks,
-        at_home=request.data_must_stay == "on-premises",
+        wander_log_sd=making.figures[WANDER].value,
+        at_home=making.nothing_rented,
     )
 
 

@@ -10,22 +10,20 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwise.api.wanted import GROWTH, Wanted, of_record
+from gpuwise.api.wanted import GROWTH, STEADY, Wanted, idle_end, of_record
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.model import Accelerator, Assumption
 from gpuwise.names import Index, resolve_request
 from gpuwise.own.leaving import History
-from gpuwise.own.record import Fitted, fit
+from gpuwise.own.record import Fitted, fit, going_on
 from gpuwise.own.usage import Bill
 from gpuwise.request import ExitRequest
 from gpuwise.store import package
-from gpuwise.units import HOURS_PER_YEAR, SECONDS_PER_HOUR, UsdPerHour
+from gpuwise.units import SECONDS_PER_HOUR, UsdPerHour
 
 Floats = NDArray[np.float64]
 LEAST_MONTHS = 3
 """Fewer say nothing about growth; and so many of the last ones say what the cloud costs today."""
-STEADY = 0.005
-"""A change of less a year reads 0 %."""
 HOURLY_H, WEEKLY_H = 2.0, 170.0
 """Longer charge periods do not tell how use varies within a day, or from week to week."""
 
@@ -68,7 +66,7 @@ def used(request: ExitRequest, bill: Bill, as_of: date) -> Used:
         wanted=_wanted(bill, seen, growth, kept),
         paid=_price(history, kept),
         seen=seen,
-        said=(*notes, *remarks, *more, *_coarse(bill)),
+        said=(*notes, *remarks, *more, *idle_end(seen), *_coarse(bill)),
     )
 
 
@@ -230,12 +228,7 @@ def _growth(request: ExitRequest, seen: Fitted, months: int) -> tuple[Assumption
     if months < LEAST_MONTHS or seen.growth_fraction_per_year is None:
         text = "{n} months are too few for a trend: demand is taken to stay as it is (--set demand_growth_per_year=…)"
         return None, [Message(text, n=months)]
-    years, horizon = seen.hours / HOURS_PER_YEAR, request.horizon_months / 12
-    ratio = min(years / horizon, 1.0)
-    low, value, high = (
-        (1 + float(growth or 0.0)) ** ratio - 1
-        for growth in (seen.low_growth_fraction, seen.growth_fraction_per_year, seen.high_growth_fraction)
-    )
+    low, value, high = going_on(seen, request.horizon_months)
     text = (
         "use changed by {seen:+.0%} a year over {months} months, which is taken to go on for as long again: "
         "{value:+.0%} a year over the horizon (yours: --set demand_growth_per_year=LOW..HIGH)"

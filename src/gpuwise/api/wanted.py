@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from gpuwise.model import Accelerator, Assumption, Platform, Refusal
 from gpuwise.names import Index, resolve_request
 from gpuwise.own.demand import Shape
 from gpuwise.own.figures import stated
-from gpuwise.own.record import Fitted, fit
+from gpuwise.own.record import HOURS_PER_WEEK, Fitted, fit, going_on
 from gpuwise.predict import Evidence, needed, predictor
 from gpuwise.predict.memory import with_memory
 from gpuwise.request import DescribeRequest, OwnFilters, OwnRequest
@@ -28,7 +28,8 @@ LEVEL, GROWTH = "demand_gpu_h_per_month", "demand_growth_per_year"
 class Wanted:
     """level: GPU-hours of an average month, now. growth: a year, None where nobody said it and no record shows it.
 
-    shape, weeks: of a record. gpu_h_per_run: of one training, where a job stands behind it. told: how it was said."""
+    shape, weeks: of a record. gpu_h_per_run: of one training, where a job stands behind it. told: how it was said;
+    notes: what must be known of it."""
 
     level: Assumption
     growth: Assumption | None
@@ -36,6 +37,7 @@ class Wanted:
     shape: Shape | None = None
     weeks: tuple[float, ...] = ()
     gpu_h_per_run: float | None = None
+    notes: tuple[Message, ...] = ()
 
 
 def accelerator_of(request: OwnFilters) -> Accelerator:
@@ -113,28 +115,43 @@ def _of_file(request: OwnRequest) -> Wanted:
 
     gpus, step_h = read_record(Path(str(request.record)))
     told = Message("{hours:,.0f} h of a record, in steps of {step:g} h", hours=len(gpus) * step_h, step=step_h)
-    found = of_record(fit(gpus, step_h), told)
-    growth = _growth(request)
-    return (
-        found
-        if growth is None
-        else Wanted(level=found.level, growth=growth, told=told, shape=found.shape, weeks=found.weeks)
+    seen = fit(gpus, step_h)
+    found, own = of_record(seen, told), _growth(request)
+    if own is not None or seen.growth_fraction_per_year is None:
+        return replace(found, growth=own, notes=idle_end(seen))
+    low, value, high = going_on(seen, request.horizon_months)
+    growth = Assumption(name=GROWTH, value=value, low=low, high=high, unit="1/year", source="record",
+                        note="the trend of the record, going on for as long as it was seen")  # fmt: skip
+    text = (
+        "use changed by {seen:+.0%} a year over {weeks:.0f} weeks, which is taken to go on for as long again: "
+        "{value:+.0%} a year over the horizon (yours: --growth)"
     )
+    values = {"seen": seen.growth_fraction_per_year, "weeks": seen.hours / HOURS_PER_WEEK, "value": value}
+    noted = () if abs(seen.growth_fraction_per_year) < STEADY else (Message(text, **values),)
+    return replace(found, growth=growth, notes=(*noted, *idle_end(seen)))
+
+
+STEADY = 0.005
+"""A change of less a year reads 0 %."""
+IDLE_WEEKS = 2
+"""Holidays are shorter."""
+
+
+def idle_end(seen: Fitted) -> tuple[Message, ...]:
+    """Work that stopped may be over: the fit cannot tell."""
+    if seen.idle_weeks < IDLE_WEEKS:
+        return ()
+    text = "the last {n} weeks are without any use, which counts as a pause: is the work over?"
+    return (Message(text, n=seen.idle_weeks),)
 
 
 def of_record(fitted: Fitted, told: Message, *, source: str = "record") -> Wanted:
-    """What a record of GPUs in use says of the demand."""
+    """What a record of GPUs in use says of the demand, its growth apart."""
     level = Assumption(
         name=LEVEL, value=fitted.gpu_h_per_month, low=fitted.low_gpu_h_per_month, high=fitted.high_gpu_h_per_month,
         unit="GPU-h/month", source=source,
     )  # fmt: skip
-    growth = None
-    if fitted.growth_fraction_per_year is not None:
-        growth = Assumption(
-            name=GROWTH, value=fitted.growth_fraction_per_year, low=fitted.low_growth_fraction,
-            high=fitted.high_growth_fraction, unit="1/year", source=source,
-        )  # fmt: skip
-    return Wanted(level=level, growth=growth, told=told, shape=fitted.shape, weeks=fitted.weeks)
+    return Wanted(level=level, growth=None, told=told, shape=fitted.shape, weeks=fitted.weeks)
 
 
 def _of_job(request: OwnRequest, device: Accelerator) -> Wanted:

@@ -7,12 +7,12 @@ from datetime import date
 from typing import Any
 
 from gpuwise.api import owning as api
+from gpuwise.api.carbon import Energy
 from gpuwise.faces.answer import Answer, document
 from gpuwise.faces.moving import data_move
 from gpuwise.locale import words
 from gpuwise.model import Assumption
 from gpuwise.own.decide import Outcome, Range
-from gpuwise.own.ledger import Verdict
 from gpuwise.own.market import BreakEven
 from gpuwise.request import OwnRequest
 from gpuwise.view.owned import options_table, owned_page
@@ -46,14 +46,11 @@ def _document(r: api.Owned) -> Mapping[str, Any]:
             "years": r.years,
             "first_server": r.first,
             "lives": r.lives,
-            "investment": r.investment and _investment(r.investment),
+            "investment": r.investment and _investment(r),
             "break_evens": [_break_even(one) for one in r.break_evens],
             "weights": None if r.weights is None else r.weights.figures,
             "saving_usd": None if r.weights is None else r.weights.saving_usd,
-            "energy": [
-                {"option": one.option, "energy_kwh": one.kwh, "co2e_kg": one.kg_co2e, "origin": words(one.origin)}
-                for one in r.energy
-            ],
+            "energy": [_energy(one) for one in r.energy],
             "data_move": None if r.move is None else data_move(r.move),
             "lead_times": found.leads,
             "figures": {name: figure(one) for name, one in found.case.figures.by_name.items()},
@@ -71,9 +68,13 @@ def spread(one: Range | None) -> Mapping[str, float] | None:
     return None if one is None else {"mean": one.mean, "p10": one.p10, "p50": one.p50, "p90": one.p90}
 
 
-def _investment(one: Verdict) -> Mapping[str, Any]:
-    return {"answer": one.answer, "total_usd": one.total_usd, "npv_usd": one.npv_usd,
-            "rate_fraction": one.yearly_rate_fraction, "break_even_rates": list(one.break_even_rates)}  # fmt: skip
+def _investment(r: api.Owned) -> Mapping[str, Any]:
+    """The middle case alone: `advice` is over chance, and may say open where this says buy."""
+    one = r.investment
+    assert one is not None
+    return {"case": "middle", "buys": r.decision.owned, "instead_of": r.decision.rented, "answer": one.answer,
+            "total_usd": one.total_usd, "npv_usd": one.npv_usd, "rate_fraction": one.yearly_rate_fraction,
+            "break_even_rates": list(one.break_even_rates)}  # fmt: skip
 
 
 def _outcome(one: Outcome) -> Mapping[str, Any]:
@@ -94,6 +95,11 @@ def _outcome(one: Outcome) -> Mapping[str, Any]:
         "payback_months": one.payback_months,
         "path_usd": [float(paid) for paid in one.path_usd],
     }
+
+
+def _energy(one: Energy) -> Mapping[str, Any]:
+    return {"option": one.option, "rented_rest": one.rest, "energy_kwh": one.kwh, "co2e_kg": one.kg_co2e,
+            "origin": words(one.origin)}  # fmt: skip
 
 
 def _break_even(one: BreakEven) -> Mapping[str, Any]:

@@ -143,15 +143,16 @@ def tail(drawn: Drawn, *, spot: bool = False) -> Tail:
         usd_per_gpu_hour=hourly,
         idle_fraction=drawn["idle_billed_fraction"],
         spot_fraction=drawn["spot_available_fraction"],
-        spot_usd_per_gpu_hour=useful_usd(drawn, hourly * (1 - drawn["spot_discount_fraction"]), spot=True),
+        spot_usd_per_gpu_hour=useful_usd(drawn, rent_usd_per_gpu_hour(drawn, "spot"), spot=True),
     )
 
 
 def rent_usd_per_gpu_hour(drawn: Drawn, way: str) -> Floats:
-    """USD for a GPU-hour of a commitment or of a machine by the month, used or not."""
-    if way == "dedicated":
-        return drawn["dedicated_usd_per_gpu_hour"]
-    return drawn["cloud_usd_per_gpu_hour"] * (1 - drawn[f"{way.replace('-', '_')}_discount_fraction"])
+    """USD for a GPU-hour of a commitment or of a machine by the month, used or not, or of spot while it can be had: the
+    price itself, or the discount from the cloud's."""
+    name = way.replace("-", "_")
+    price = drawn.get(f"{name}_usd_per_gpu_hour")
+    return drawn["cloud_usd_per_gpu_hour"] * (1 - drawn[f"{name}_discount_fraction"]) if price is None else price
 
 
 def stack(case: Case, count: Count, drawn: Drawn) -> tuple[list[Layer], Tail]:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.own.case import SITES, Case, Count, as_lived, counts, stack, world
 from gpuwise.own.choose import discount
+from gpuwise.own.energy import energy_kwh
 from gpuwise.own.figures import Drawn
 from gpuwise.own.ledger import payback_months
 from gpuwise.own.plan import Flows, Layer, Own, flows
@@ -169,20 +170,21 @@ def _paid(layers: list[Layer], paid: Flows, present_usd: Floats, hours: Floats) 
         figures["owned_fraction"] = float(work.sum() / paid.served_gpu_h.sum())
         used = room > 0  # on some paths the servers come after the horizon
         figures["busy_fraction"] = float((work.sum(axis=1)[used] / room[used]).mean()) if used.any() else None
-        figures["energy_kwh"] = spread(energy_kwh(layers, paid).sum(axis=1))
+        figures["energy_kwh"] = spread(own_energy_kwh(layers, paid).sum(axis=1))
     return figures
 
 
-def energy_kwh(layers: list[Layer], paid: Flows) -> Floats:
+def own_energy_kwh(layers: list[Layer], paid: Flows) -> Floats:
     """Energy of own servers by path and month, cooling contained: idle all the time, and the rest while they work."""
     months = paid.served_gpu_h.shape[2]
     total = np.zeros((paid.served_gpu_h.shape[1], months))
     for layer, work in zip(layers, paid.served_gpu_h, strict=False):
         if isinstance(layer, Own):
-            asset = layer.asset
-            there = layer.gpus(months) / asset.useful_gpus * HOURS_PER_MONTH
-            busy = work / asset.work_fraction / asset.accelerators
-            total += (there * asset.idle_kw + busy * (np.asarray(asset.busy_kw) - asset.idle_kw)) * asset.pue
+            one = layer.asset
+            there = layer.gpus(months) / one.useful_gpus * HOURS_PER_MONTH
+            busy = np.asarray(work / one.work_fraction / one.accelerators)
+            at_work = energy_kwh(np.asarray(one.busy_kw) - one.idle_kw, busy)
+            total += (energy_kwh(np.asarray(one.idle_kw), there) + at_work) * one.pue
     return total
 
 

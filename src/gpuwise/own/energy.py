@@ -10,10 +10,18 @@ cards that idle at 40 W take 2,453 kWh a year, 736 USD at 0.30 USD/kWh (UC-095).
 
 from __future__ import annotations
 
-from gpuwise.units import KG_PER_POUND, Hours, Usd
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwise.units import KG_PER_POUND, Usd
+
+Figure = TypeVar("Figure", float, NDArray[np.float64])
+"""One number, or an array of them."""
 
 
-def energy_kwh(kw: float, hours: Hours, *, pue: float = 1.0, count: int = 1) -> float:
+def energy_kwh(kw: Figure, hours: Figure, *, pue: float = 1.0, count: int = 1) -> Figure:
     """kWh of `count` machines of so many kW each; hours: of each. pue 1: without cooling, or kw has it in."""
     return kw * count * hours * pue
 

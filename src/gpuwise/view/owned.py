@@ -10,6 +10,7 @@ import numpy as np
 from gpuwise.api.owning import Owned
 from gpuwise.estimate import Interval
 from gpuwise.locale import N_, _, ngettext, words
+from gpuwise.own.case import SITES
 from gpuwise.own.decide import PATHS, Outcome, Range
 from gpuwise.own.fleets import Fleet, Year
 from gpuwise.own.ledger import OfLife
@@ -74,11 +75,7 @@ def in_short(r: Owned) -> str:
         values |= {"rule": words(r.staged.rule), "option": option(rented.option)}
         return text.format(**values | {"money": _gpu_hour(r, rented.usd_per_gpu_hour)})
     if r.advice == "rent" and owned is None:
-        return (
-            _("Rent: to own nothing costs least. {option}: {money} a useful GPU-hour.")
-            .format(**values)
-            .replace(values["option"], values["option"][:1].upper() + values["option"][1:], 1)
-        )
+        return _own_nothing(r).format(**values | {"option": values["option"][:1].upper() + values["option"][1:]})
     values["chance"] = figures.chance_in_words(r.decision.p_own or 0.0) if r.decision.p_own is not None else ""
     if r.advice == "own" and owned is not None:
         values |= {"n": owned.gpus, "option": option(owned.option), "money": _gpu_hour(r, owned.usd_per_gpu_hour)}
@@ -95,6 +92,15 @@ def in_short(r: Owned) -> str:
         "{chance}. Measure next: {figure}."
     )
     return text.format(**values, figure=_next(r))
+
+
+def _own_nothing(r: Owned) -> str:
+    """Owning costs more, or was not weighed at all: these are not the same."""
+    case = r.assembled.case
+    if any(site in case.open for site in SITES):
+        return _("Rent: to own nothing costs least. {option}: {money} a useful GPU-hour.")
+    text = _("Cheapest to rent: {{option}}, {{money}} a useful GPU-hour. Owning was not weighed: {why}.")
+    return text.format(why=words(case.refused[SITES[-1]]))
 
 
 def _next(r: Owned) -> str:
@@ -276,12 +282,19 @@ def _first(r: Owned) -> str:
     )  # fmt: skip
 
 
+def _paid_so_far(one: Outcome) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """By the end of each month, (months + 1,); what servers are then still worth is not taken off."""
+    paid = np.cumsum(one.path_usd)
+    paid[-1] += one.resold_usd
+    return paid
+
+
 def _flow_chart(r: Owned) -> Chart:
     """What each option has paid by each month, in the middle case."""
     rows = [
         {"option": option(one.option), "month": month, "paid": figures.in_currency(float(paid), r.fx) / 1000}
         for one in r.decision.outcomes.values()
-        for month, paid in enumerate(np.cumsum(one.path_usd)[:-1])
+        for month, paid in enumerate(_paid_so_far(one))
     ]  # fmt: skip
     head = _("Paid so far, thousand {money}").format(money=figures.code(r.fx))
     spec: dict[str, Any] = {
@@ -351,7 +364,9 @@ def _investment(r: Owned) -> Iterator[Fact]:
     assert one is not None
     thousand = _("{value} thousand {money}")
     total, present = (f"{figures.in_currency(usd, r.fx) / 1000:,.0f}" for usd in (one.total_usd, one.npv_usd))
-    rates = ", ".join(f"{100 * rate:.3g} %" for rate in one.break_even_rates) or _("none")
+    rates = ", ".join(f"{100 * rate:.3g} %" for rate in one.break_even_rates if rate >= 0) or _("no rate from 0 % on")
+    rented, owned = (option(str(name)) for name in (r.decision.rented, r.decision.owned))
+    yield Fact(label=_("Compared"), text=_("{owned} in the place of {rented}").format(owned=owned, rented=rented))
     yield Fact(label=_("Saved, undiscounted"), text=thousand.format(value=total, money=money))
     yield Fact(label=_("Net present value"), text=thousand.format(value=present, money=money),
                why=_("at {rate} a year; {answer}").format(
@@ -436,4 +451,5 @@ def _energy(r: Owned) -> Iterator[Fact]:
         )
         if one.kg_co2e is not None:
             text += _(", {tonnes} t CO2e").format(tonnes=figures.number(one.kg_co2e / 1000))
-        yield Fact(label=option(one.option), text=text, why=words(one.origin))
+        label = _("{option}: the rest, rented") if one.rest else "{option}"
+        yield Fact(label=label.format(option=option(one.option)), text=text, why=words(one.origin))
