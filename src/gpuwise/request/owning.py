@@ -54,7 +54,7 @@ class OwnFilters(OfferFilters):
     )  # fmt: skip
     server_price_usd: Usd | None = about(
         "What one server costs, all GPUs contained (a bare number: in --currency).",
-        kind="money", show="MONEY", group="Owning", flags=("--server-price",), example="240000EUR",
+        kind="purchase", show="MONEY", group="Owning", flags=("--server-price",), example="240000EUR",
     )  # fmt: skip
     server_gpus: int | None = about(
         "GPUs in one server.", kind="count", show="N", group="Owning", example="8"
@@ -98,7 +98,7 @@ class OwnFilters(OfferFilters):
         kind="cold", show="CLASS=SIZE:TIME", default=(), group="Moving the data", example="Archive=20TB:60d",
     )  # fmt: skip
     data_change_fraction_per_day: Fraction | None = about(
-        "Share of the data that changes in a day.", kind="share", show="PERCENT", group="Moving the data",
+        "Share of the data that changes in a day.", kind="part", show="PERCENT", group="Moving the data",
         flags=("--data-change",), example="1%",
     )  # fmt: skip
     link_gb_per_s: GbPerSecond | None = about(
@@ -133,7 +133,7 @@ class OwnRequest(OwnFilters):
         example="painter-heavy",
     )  # fmt: skip
     every_s: Seconds | None = about(
-        "How often --job is trained.", kind="interval", show="TIME", group="Demand", flags=("--every",), example="7d"
+        "How often --job is trained.", kind="period", show="TIME", group="Demand", flags=("--every",), example="7d"
     )  # fmt: skip
     data_growth_fraction_per_year: float | None = about(
         "How the data of --job grows, and its training time with it.", kind="growth", show="PERCENT/TIME",
@@ -141,7 +141,7 @@ class OwnRequest(OwnFilters):
     )  # fmt: skip
     cloud_usd_per_gpu_hour: float | None = about(
         "What the cloud bills you for one GPU-hour (default: the cheapest offer that is known).",
-        kind="price", show="MONEY", group="Owning", flags=("--cloud-price",), example="2.99USD",
+        kind="rent", show="MONEY", group="Owning", flags=("--cloud-price",), example="2.99USD",
     )  # fmt: skip
 
 
