@@ -18,9 +18,8 @@ from gpuwise.predict import Evidence, needed, predictor
 from gpuwise.predict.memory import with_memory
 from gpuwise.request import DescribeRequest, OwnFilters, OwnRequest
 from gpuwise.store import package
-from gpuwise.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from gpuwise.units import DAYS_PER_MONTH, SECONDS_PER_DAY, SECONDS_PER_HOUR
 
-DAYS_PER_MONTH = 365 / 12
 LEVEL, GROWTH = "demand_gpu_h_per_month", "demand_growth_per_year"
 
 

@@ -150,7 +150,13 @@ def at(spelled: str, error: InvalidInput) -> InvalidInput:
     return InvalidInput(problem, error.hint)
 
 
-_HOURS = {None: 1.0, "hour": 1.0, "day": 24.0, "month": units.HOURS_PER_MONTH, "year": units.HOURS_PER_YEAR}
+_HOURS = {
+    None: 1.0,
+    "hour": 1.0,
+    "day": units.HOURS_PER_DAY,
+    "month": units.HOURS_PER_MONTH,
+    "year": units.HOURS_PER_YEAR,
+}
 
 
 def _usd(
