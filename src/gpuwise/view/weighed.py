@@ -38,7 +38,7 @@ def weights_table(weights: Weights, known: Mapping[str, Assumption], fx: Fx | No
           "were unknown; interactions count for each of their figures."),
         ngettext("{n} more figure with a range decides less than 1 %.",
                  "{n} more figures with a range decide less than 1 % each.", left).format(n=left),
-        _("Worth to know: how much less would be paid in expectation by somebody who knows it before he decides."),
+        _("Worth to know: how much less would be paid in expectation by somebody who knew it before deciding."),
     ]  # fmt: skip
     return tabulate(_("What decides it"), columns, shown, notes)
 

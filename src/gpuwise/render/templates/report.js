@@ -11,6 +11,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
     const field = (spec.encoding ?? spec.layer[0].encoding).color?.field;
     const longest = Math.max(...spec.data.values.map((point) => String(point[field] ?? "").length));
     spec.config.legend.columns = longest > 16 ? 1 : 2;
+    spec.config.axisX = { titleAnchor: "end", labelBound: true }; // nothing of it beyond the edge
     if (spec.data.values.some((point) => "end" in point))
       spec.layer.at(-1).transform.push({ filter: "datum.end" }); // names only at the ends of a frontier
   }
