@@ -149,7 +149,7 @@ _SAID = re.compile(r"([a-z][a-z0-9_]*)\s*=\s*(\S.*)")
 def parse_said(text: str) -> Said:
     """life_years=4, life_years=3..4..6, or life_years=3..6 (its middle is the geometric mean)."""
     found = _SAID.fullmatch(text)
-    hint = Message("Write a name of assumptions.toml and a number or a range, such as life_years=3..6.")
+    hint = Message("Write the name of a figure and a number or a range, such as life_years=3..6.")
     if not found:
         raise InvalidInput(Message('"{text}" does not say which figure, and what it is.', text=text), hint)
     ends = [units.parse_number(part.strip()) for part in found[2].split("..")]
