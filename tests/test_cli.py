@@ -178,6 +178,14 @@ def test_the_help_of_a_command_names_every_option_and_ends_with_two_examples(wor
     assert world.asked == []
 
 
+@pytest.mark.parametrize(
+    ("verb", "usual"),
+    [("exit", "freely. Default: 50%."), ("own", "15 years. Default: 60 months."), ("own", "answer. Default: 0.")],
+)
+def test_the_help_tells_a_default_as_it_would_be_written(world: World, verb: str, usual: str) -> None:
+    assert usual in " ".join(run(world, verb, "--help").stdout.split())
+
+
 @pytest.mark.parametrize("example", [e for examples in EXAMPLES.values() for e in examples if "--help" not in e])
 def test_every_example_of_the_help_runs(world: World, example: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)

@@ -399,6 +399,16 @@ def test_a_scenario_that_cannot_be_read_names_file_and_line(tmp_path, text, part
         answer(scenario=str(path))
 
 
+@pytest.mark.parametrize("day", ["2026-11-30", "2020-01-01"])
+def test_a_day_that_has_passed_is_refused_wherever_it_was_said(tmp_path, day):
+    path = tmp_path / "scenario.toml"
+    path.write_text(f'demand = "40 GPUs"\ngpu = "H100-SXM"\nby = {day}\n', "utf-8")
+    passed = f"--by {day} has passed on 2026-12-01"
+    for said in ({**AWS, "by": day}, {**AWS, "by": day, "as_of": "2026-12-01"}, {"scenario": str(path)}):
+        with pytest.raises(InvalidInput, match=passed):
+            answer(**said)
+
+
 # ---- forms ----
 
 

@@ -25,6 +25,7 @@ from gpuwise.request import (
     DescribeRequest,
     ExplainRequest,
     Option,
+    OwnRequest,
     RankRequest,
     options,
     parse,
@@ -219,7 +220,7 @@ def test_a_bad_value_is_refused_with_option_value_rule_and_what_to_do(
         ({"hours-per-month": "40 d"}, "730 hours of a month", "up to 730"),
         ({"vat": "19", "tax": "gross"}, "no per cent sign", '"19 %"'),
         ({"vat": "1", "tax": "gross"}, "no per cent sign", '"1 %"'),
-        ({"vat": "0.51", "tax": "gross"}, "no per cent sign", "0.19"),
+        ({"vat": "0.51", "tax": "gross"}, "may be 0.51 % or 51 %", '"0.51 %"'),
     ],
 )
 def test_a_hint_fits_the_option(said: dict[str, object], problem: str, hint: str) -> None:
@@ -227,6 +228,63 @@ def test_a_hint_fits_the_option(said: dict[str, object], problem: str, hint: str
     assert problem in str(error.message)
     assert hint in str(error.hint)
     assert "column" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem", "hint"),
+    [
+        ({"server-price": "0USD"}, "no price", "240000 EUR"),
+        ({"cloud-price": "0"}, "no price", "2.99 USD"),
+        ({"server-gpus": "0"}, "above 0", "from 1 up"),
+        ({"server-power": "0kW"}, "above 0", "10.2 kW"),
+        ({"room-power": "0 W"}, "above 0", "10.2 kW"),
+        ({"data-size": "0GB"}, "above 0", "150 GB"),
+        ({"link": "0Gbit/s"}, "above 0", "1 Gbit/s"),
+        ({"every": "0d"}, "no time between", "7 d"),
+        ({"every": "never"}, "not a duration", "1 h 30 min"),
+        ({"interest": "8"}, "may be 8 % or 800 %", '"8 %", or as a fraction 0.08'),
+        ({"data-change": "8"}, "no per cent sign", '"8 %", or as a fraction 0.08'),
+        ({"seed": "-1"}, "from 0 up", "0, 1, 2"),
+        ({"seed": "1.5"}, "whole number", "0, 1, 2"),
+        ({"horizon": "0"}, "no unit", "from 6 months to 15 years"),
+        ({"horizon": "5"}, "no unit", '"5y"'),
+        ({"horizon": "100y"}, "too long", "from 6 months to 15 years"),
+        ({"horizon": "0 months"}, "too short", "from 6 months to 15 years"),
+        ({"horizon": "18.5 months"}, "whole", "from 6 months to 15 years"),
+        ({"demand": "0 GPUs"}, '"0 GPUs" is no work', "8 GPUs"),
+        ({"demand": "-5 GPUs"}, '"-5 GPUs" is no work', "8 GPUs"),
+        ({"demand": "1e6"}, "how much work", "GPU-h/month"),
+        ({"demand": "40..80 GPUs"}, "a range", '--demand "60 GPUs" --set demand_gpu_h_per_month=29200..58400'),
+        ({"demand": "40 GPUs to 80 GPUs"}, "a range", "29200..58400"),
+        ({"demand": "1000-3000 GPU-h/month"}, "a range", '"2000 GPU-h/month" --set demand_gpu_h_per_month=1000..3000'),
+    ],
+)  # fmt: skip
+def test_a_figure_of_owning_that_means_nothing_is_refused_with_what_is_possible(
+    said: dict[str, object], problem: str, hint: str
+) -> None:
+    error = refusal(OwnRequest, **{"demand": "8 GPUs", **said})
+    assert f"--{next(iter(said))}: " in str(error.message)
+    assert problem in str(error.message)
+    assert hint in str(error.hint)
+    assert "VAT" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "value"),
+    [
+        ({"demand": "1e6 GPU-h/month"}, "demand_gpu_h_per_month", 1e6),
+        ({"demand": "1.5E3 GPUs"}, "demand_gpu_h_per_month", 1500 * 730),
+        ({"electricity": "0 EUR/kWh", "currency": "USD"}, "electricity_usd_per_kwh", 0.0),
+        ({"interest": "0"}, "interest_fraction", 0.0),
+        ({"data-change": "0"}, "data_change_fraction_per_day", 0.0),
+        ({"seed": "0"}, "seed", 0),
+        ({"horizon": "6 months"}, "horizon_months", 6),
+        ({"horizon": "1.5y"}, "horizon_months", 18),
+    ],
+)
+def test_a_figure_of_owning_that_means_something_is_read(said: dict[str, object], field: str, value: object) -> None:
+    asked = parse(OwnRequest, {"demand": "8 GPUs", **said}, usd_per={"EUR": EUR}.__getitem__)
+    assert getattr(asked, field) == pytest.approx(value)
 
 
 def test_an_error_says_where_it_was_said() -> None:
@@ -239,6 +297,12 @@ def test_an_unknown_option_is_refused_with_the_nearest(typo: str, meant: str) ->
     error = refusal(RankRequest, workloads="painter-heavy", **{typo: "1"})
     assert isinstance(error, UnknownName)
     assert error.nearest[0] == meant
+    assert str(error) == f"There is no option {typo}. Did you mean {meant}?"
+
+
+def test_an_option_that_is_like_none_is_refused_with_where_they_stand() -> None:
+    error = refusal(OwnRequest, zzyx="1")
+    assert str(error) == "There is no option zzyx. See what there is: gpuwise own --help"
 
 
 def test_a_mistyped_choice_names_the_nearest() -> None:

@@ -22,6 +22,14 @@ NBSP, THIN, NARROW = "\u00a0", "\u2009", "\u202f"
 POINT = NumberFormat(decimal=".")
 
 
+def test_a_year_of_the_price_lists_has_12_months_of_730_hours():
+    assert units.HOURS_PER_YEAR == units.MONTHS_PER_YEAR * units.HOURS_PER_MONTH
+    assert units.HOURS_PER_WEEK == units.DAYS_PER_WEEK * units.HOURS_PER_DAY
+    assert units.SECONDS_PER_DAY == units.HOURS_PER_DAY * units.SECONDS_PER_HOUR
+    assert (units.DAYS_PER_YEAR, pytest.approx(30.41667)) == (365.0, units.DAYS_PER_MONTH)
+    assert (pytest.approx(52.142857), pytest.approx(4.345238)) == (units.WEEKS_PER_YEAR, units.WEEKS_PER_MONTH)
+
+
 # ---- names ------------------------------------------------------------------------------------------------------
 
 

@@ -33,10 +33,20 @@ Fraction = float
 
 SECONDS_PER_HOUR = 3600.0
 SECONDS_PER_DAY = 86_400.0
-HOURS_PER_YEAR = 8760.0
+HOURS_PER_DAY = 24.0
+HOURS_PER_WEEK = 168.0
 HOURS_PER_MONTH = 730.0
 """A month in the price lists used here: 8,760 h / 12 (shared with AWS, Azure and Google calculators)."""
-DAYS_PER_YEAR = HOURS_PER_YEAR / 24
+HOURS_PER_YEAR = 8760.0
+"""A year in the price lists used here: 365 days. The spans below follow from it."""
+DAYS_PER_WEEK = 7
+MONTHS_PER_YEAR = 12
+DAYS_PER_YEAR = HOURS_PER_YEAR / HOURS_PER_DAY
+MEAN_DAYS_PER_YEAR = 365.25
+"""Between two days of the calendar, leap years counted: rates of change fitted on dates are for such a year."""
+DAYS_PER_MONTH = HOURS_PER_MONTH / HOURS_PER_DAY
+WEEKS_PER_YEAR = HOURS_PER_YEAR / HOURS_PER_WEEK
+WEEKS_PER_MONTH = HOURS_PER_MONTH / HOURS_PER_WEEK
 BYTES_PER_GIB = 2.0**30
 BYTES_PER_GB = 1e9
 KG_PER_POUND = 0.45359237
@@ -386,7 +396,7 @@ def parse_fraction(text: str) -> Fraction:
     if "%" not in text and value > 1:
         raise InvalidInput(
             Message('"{text}" is above 1 and has no per cent sign.', text=text.strip()),
-            Message('Write "{text} %" or a fraction such as 0.19.', text=text.strip()),
+            Message('Write "{text} %", or as a fraction {share:.4g}.', text=text.strip(), share=value / 100),
         )
     if not 0 <= value <= 1:
         raise InvalidInput(

@@ -6,12 +6,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.pages import JOB, make_candidate, make_offer, make_ranking, small_ranking
 
+from gpuwise.cli import Session, program
 from gpuwise.render import write_text
 from gpuwise.render.html import html
 from gpuwise.request import RankRequest
@@ -43,6 +46,17 @@ def report(tmp_path_factory) -> Path:
     return file
 
 
+@pytest.fixture(scope="module")
+def owned(tmp_path_factory) -> Path:
+    """The report of `own`: charts without layers and without a frontier, and tables with long heads."""
+    file = tmp_path_factory.mktemp("owned") / "own.html"
+    words = ("own", "--demand", "40 GPUs", "--gpu", "H100-SXM", "--provider", "aws", "--data-size", "50TB", "--html")
+    env = {"GPUWISE_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    said = CliRunner().invoke(program, (*words, str(file)), obj=Session(today=date(2026, 12, 1)), env=env)
+    assert said.exit_code == 0, said.output
+    return file
+
+
 Open = Callable[..., Any]
 
 
@@ -63,7 +77,7 @@ def visit(browser, report) -> Open:
         page.on("request", lambda request: asked.append(request.url))
         page.goto(file.as_uri())
         if script:
-            page.wait_for_function("!document.querySelector('.still')")
+            page.wait_for_selector(".still", state="detached")
         yield page
         context.close()
         assert said == []
@@ -121,6 +135,23 @@ def test_what_decides_is_in_sight_at_any_width(visit, width, script):
             assert box["x"] + box["width"] <= width
         if width < 1000:
             assert page.locator(".scroll").first.evaluate("b => b.scrollWidth <= b.clientWidth")
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1600])
+def test_the_report_of_owning_draws_all_charts_and_cuts_no_table(visit, owned, width):
+    with visit(owned, width=width) as page:
+        assert page.locator(".live svg").count() == page.locator("figure.chart").count() == 2
+        cut = "boxes => boxes.filter(b => b.scrollWidth > b.clientWidth).map(b => b.innerText.slice(0, 40))"
+        assert page.locator(".scroll").evaluate_all(cut) == []
+        legend = page.locator(".role-legend").first.bounding_box()
+        assert legend["x"] + legend["width"] <= width
+
+
+def test_on_a_phone_a_figure_that_is_not_there_has_no_label(visit, owned):
+    with visit(owned, width=390) as page:
+        row = page.locator("table").first.locator("tbody tr").first
+        assert row.locator("[data-label='A useful GPU-hour, USD']").is_visible()
+        assert row.locator("[data-label='Paid back after, months']").is_hidden()
 
 
 def test_on_a_phone_each_figure_has_its_label_and_its_interval(visit):

@@ -62,6 +62,15 @@ def test_remarks_stand_on_one_line_below_their_row_at_any_width(page):
         assert re.search(r"own machine.*(\n.*)?\n   example$", text(page, width=width), re.MULTILINE)
 
 
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_remarks_of_a_word_stand_beside_what_they_are_about(kind):
+    columns = (Column(key="servers", title="Servers", kind=kind), Column(key="gpus", title="GPUs", kind="number"))
+    rows = tuple((Cell(shown=str(n), note="best" if n == 6 else ""), Cell(shown=str(8 * n))) for n in (5, 6, 7))
+    shown = text(Page(title="x", blocks=(Table(title="How many", columns=columns, rows=rows),)))
+    assert re.search(r"^ *6 +best +48$", shown, re.MULTILINE)
+    assert shown.count("\n") == 2 + 1 + 2 + len(rows), "no line more"
+
+
 @pytest.mark.parametrize("width", [120, 100])
 def test_time_cost_chance_price_and_its_date_are_there_at_100_columns(page, width):
     shown = text(page, width=width)

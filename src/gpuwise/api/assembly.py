@@ -29,7 +29,7 @@ from gpuwise.own.prices import Jumps
 from gpuwise.request import OwnFilters, at
 from gpuwise.store import package
 from gpuwise.store.leaving import lead_times
-from gpuwise.units import DAYS_PER_YEAR
+from gpuwise.units import DAYS_PER_YEAR, HOURS_PER_MONTH
 
 TAKEN = (
     "idle_billed_fraction", "network_fraction", "storage_fraction", "spares_fraction", "life_years",
@@ -239,7 +239,7 @@ def _staged(request: OwnFilters, wanted: Wanted, case: Case) -> Staged:
     sd = 0.0 if not level.low or not level.high else float(np.log(level.high / level.low) / (2 * Z80))
     growth = wanted.growth.value if wanted.growth else 0.0
     shape = case.shape or assumed(case.figures["demand_variation"].value)
-    return staged(level.value / 730, sd, growth, shape)
+    return staged(level.value / HOURS_PER_MONTH, sd, growth, shape)
 
 
 def break_evens(found: Assembled, site: str, *, alone: bool) -> tuple[BreakEven, ...]:

@@ -16,6 +16,7 @@ from gpuwise.own.figures import stated
 from gpuwise.request import OwnFilters
 from gpuwise.sources.offered import nearest
 from gpuwise.store import package
+from gpuwise.units import DAYS_PER_YEAR
 
 SMALL_SERVER_GPUS = 2
 """A machine with so few GPUs is a workstation: it takes less care."""
@@ -142,7 +143,7 @@ def _price(request: OwnFilters, chosen: Bought, as_of: date) -> Assumption:
         float(one.price_usd) / float(one.accelerators or 1) * chosen.accelerators
         for one in package.servers()
         if one.accelerator == server.accelerator and one.complete and one.price_usd and one.observed and server.observed
-        and abs((one.observed - server.observed).days) <= PRICE_YEARS * 365 and one.observed <= as_of
+        and abs((one.observed - server.observed).days) <= PRICE_YEARS * DAYS_PER_YEAR and one.observed <= as_of
     ]  # fmt: skip
     return Assumption(
         name="server_usd", value=median(alike), low=min(alike), high=max(alike), unit="USD", source=server.source,

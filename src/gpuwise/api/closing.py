@@ -7,11 +7,12 @@ from datetime import date
 
 from gpuwise.api.making import HOME, Making, country_of
 from gpuwise.api.renting import COMMITTED
-from gpuwise.errors import InvalidInput, Message, MissingEvidence
+from gpuwise.errors import Message, MissingEvidence
 from gpuwise.own.case import OPTIONS, SITES
 from gpuwise.rank.rules import EU
 from gpuwise.request import OwnFilters
 from gpuwise.store.leaving import lead_times
+from gpuwise.units import DAYS_PER_WEEK
 
 MARKETS = {
     **dict.fromkeys(COMMITTED, "reserved"),
@@ -23,7 +24,7 @@ MARKETS = {
 
 
 def close(request: OwnFilters, as_of: date, making: Making) -> None:
-    """Options that the conditions rule out. InvalidInput for a day that has passed."""
+    """Options that the conditions rule out."""
     _close_where_the_data_may_not_be(request, making)
     if request.no_capex:
         making.close(SITES, Message("there is no money for purchases (--no-capex)"))
@@ -63,11 +64,7 @@ def refuse_nothing_left(making: Making) -> None:
 
 def _close_late(by: date, as_of: date, making: Making) -> None:
     """What comes after the day on which the first job must run, by its own lead time."""
-    if by < as_of:
-        raise InvalidInput(
-            Message("--by {day}: that day has passed on {as_of}.", day=by, as_of=as_of), Message("Name a later day.")
-        )
-    weeks = (by - as_of).days / 7
+    weeks = (by - as_of).days / DAYS_PER_WEEK
     lead = making.figures["lead_weeks"]
     _late(SITES, "own servers take", (float(lead.low or lead.value), float(lead.high or lead.value)), weeks, making)
     _late(("dedicated",), "machines by the month take", _known("dedicated"), weeks, making)

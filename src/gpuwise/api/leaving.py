@@ -21,7 +21,6 @@ from gpuwise.asset import Service
 from gpuwise.errors import InvalidInput, Message, MissingEvidence, UnknownName
 from gpuwise.estimate import Z80
 from gpuwise.model import Fx
-from gpuwise.own.case import WEEKS_PER_MONTH
 from gpuwise.own.checklist import Checklist, Use, checklist
 from gpuwise.own.demand import assumed, staged
 from gpuwise.own.figures import figures, stated
@@ -33,7 +32,7 @@ from gpuwise.sources.instances import instances
 from gpuwise.sources.offered import nearest
 from gpuwise.store import package
 from gpuwise.store.leaving import services
-from gpuwise.units import HOURS_PER_MONTH, Usd
+from gpuwise.units import HOURS_PER_MONTH, WEEKS_PER_MONTH, Usd
 
 Floats = NDArray[np.float64]
 IDLE = "idle_billed_fraction"
@@ -117,7 +116,7 @@ class Left:
 
 def exit_(request: ExitRequest, *, today: date) -> Listed | Left:
     """When to leave the cloud? InvalidInput for what must be said first, MissingEvidence where no server can stand."""
-    asked = with_scenario(request)
+    asked = with_scenario(request, today)
     as_of = asked.as_of or today
     _refuse_nothing(asked)
     if asked.services:
@@ -303,7 +302,7 @@ def _of_a_bill(request: ExitRequest, assembled: Assembled, found: Used, site: st
     seen = found.seen.growth_fraction_per_year
     if request.stage is None and seen is not None:
         shape = case.shape or assumed(held["demand_variation"].value)
-        stage = staged(found.seen.gpu_h_per_month / 730, _level_sd(found), seen, shape)
+        stage = staged(found.seen.gpu_h_per_month / HOURS_PER_MONTH, _level_sd(found), seen, shape)
     return replace(assembled, case=case, staged=stage)
 
 

@@ -22,7 +22,7 @@ from gpuwise.own.fleets import First, Fleet, Year, first, fleets, lives, years
 from gpuwise.own.ledger import OfLife, Verdict, judged
 from gpuwise.own.market import BreakEven
 from gpuwise.own.sensitivity import Weights, weights
-from gpuwise.request import OwnFilters, OwnRequest, parse
+from gpuwise.request import OwnFilters, OwnRequest, parse, refuse_passed
 
 R = TypeVar("R", bound=OwnFilters)
 
@@ -63,7 +63,7 @@ class Owned:
 
 def own(request: OwnRequest, *, today: date) -> Owned:
     """Own or rent, and how much? InvalidInput for what must be said first, MissingEvidence without any price."""
-    asked = with_scenario(request)
+    asked = with_scenario(request, today)
     as_of = asked.as_of or today
     device = accelerator_of(asked)
     found = assemble(asked, device, wanted(asked, device), as_of)
@@ -116,8 +116,15 @@ def _site(case: Case, decision: Decision) -> str | None:
     return places[0] if places else None
 
 
-def with_scenario(request: R) -> R:
-    """The request with what its scenario file says where the person left it as it is. DataError for a bad file."""
+def with_scenario(request: R, today: date | None = None) -> R:
+    """The request with what its scenario file says where the person left it as it is. DataError for a bad file,
+    InvalidInput for a day that has passed."""
+    asked = _with_file(request)
+    refuse_passed(asked, asked.as_of or today)
+    return asked
+
+
+def _with_file(request: R) -> R:
     path = getattr(request, "scenario", None)
     if path is None:
         return request

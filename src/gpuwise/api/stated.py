@@ -13,6 +13,7 @@ from gpuwise.estimate import Z80, Estimate
 from gpuwise.model import Platform, Prediction, Refusal, Source, Workload
 from gpuwise.predict.memory import Predict
 from gpuwise.request import Takes
+from gpuwise.units import SECONDS_PER_HOUR
 
 NAME = "stated-job"
 STATED = "the time as you stated it"
@@ -40,7 +41,7 @@ def stated(takes: Takes, asked: Sequence[Platform]) -> Predict:
     spread = ((STATED, log(takes.high_s / takes.low_s) / (2 * Z80)),) if takes.high_s > takes.low_s else ()
     rate = Estimate(value=1 / sqrt(takes.low_s * takes.high_s), spread=spread, basis="assumed")
     said = Message("you stated {low_h:.4g} to {high_h:.4g} h on {gpu}: nothing was measured", gpu=takes.gpu,
-                   low_h=takes.low_s / 3600, high_h=takes.high_s / 3600)  # fmt: skip
+                   low_h=takes.low_s / SECONDS_PER_HOUR, high_h=takes.high_s / SECONDS_PER_HOUR)  # fmt: skip
 
     def one(workload: Workload, platform: Platform) -> Prediction | Refusal:
         job, name, count = workload.name, platform.name, platform.accelerators

@@ -13,14 +13,13 @@ from gpuwise.model import Accelerator, Assumption, Platform, Refusal
 from gpuwise.names import Index, resolve_request
 from gpuwise.own.demand import Shape
 from gpuwise.own.figures import stated
-from gpuwise.own.record import HOURS_PER_WEEK, Fitted, fit, going_on
+from gpuwise.own.record import Fitted, fit, going_on
 from gpuwise.predict import Evidence, needed, predictor
 from gpuwise.predict.memory import with_memory
 from gpuwise.request import DescribeRequest, OwnFilters, OwnRequest
 from gpuwise.store import package
-from gpuwise.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from gpuwise.units import DAYS_PER_MONTH, HOURS_PER_WEEK, SECONDS_PER_DAY, SECONDS_PER_HOUR
 
-DAYS_PER_MONTH = 365 / 12
 LEVEL, GROWTH = "demand_gpu_h_per_month", "demand_growth_per_year"
 
 

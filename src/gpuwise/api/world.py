@@ -385,6 +385,7 @@ def _stated(request: JobFilters | DescribeRequest) -> dict[str, Any]:
 
 _LOOK = {
     "provider": "gpuwise data list --by provider",
+    "figure": "gpuwise own … --json (figures)",
     "offer": "gpuwise data list --limit all",
     "instance, GPU, offer or provider": "gpuwise data list --limit all",
 }

@@ -132,14 +132,22 @@ def _typed(option: Option) -> str:
     return option.spelled if option.kind == "flag" else f"{option.spelled} {option.metavar}"
 
 
+def _usual(option: Option) -> str:
+    """The default as a person would write it, empty where there is none to be told."""
+    if option.kind == "share" and option.default is not None:
+        return f"{option.default:.0%}"
+    if isinstance(option.default, bool) or not isinstance(option.default, str | int):
+        return ""
+    return f"{option.default}{_(' months')}" if option.kind == "horizon" else f"{option.default}"
+
+
 def _explained(option: Option) -> str:
     """Help text, choices, default and example in one line."""
     parts = [_(option.help)]
     if choices := CHOICES.get(option.kind):
         parts.append(_("One of {choices}.").format(choices=", ".join(choices)))
-    if isinstance(option.default, str | int) and not isinstance(option.default, bool):
-        unit = _(" months") if option.kind == "horizon" else ""
-        parts.append(_("Default: {value}.").format(value=f"{option.default}{unit}"))
+    if usual := _usual(option):
+        parts.append(_("Default: {value}.").format(value=usual))
     if option.example:
         parts.append(_("Example: {text}").format(text=shlex.quote(option.example)))
     return " ".join(parts)

@@ -20,14 +20,13 @@ from gpuwise.own.demand import Shape, Shapes, assumed, expected, uncertain, wand
 from gpuwise.own.figures import Drawn, Figures
 from gpuwise.own.plan import Asset, Layer, Own, Rented, Tail, World, all_in_usd, flows, yearly_usd
 from gpuwise.own.prices import Jumps
-from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR
+from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR, WEEKS_PER_MONTH
 
 Floats = NDArray[np.float64]
 SITES = ("office", "colocation")
 RENTED: Mapping[str, int] = {"committed-1y": 12, "committed-3y": 36, "dedicated": 1}
 """Option -> months for which its price stands."""
 OPTIONS = ("on-demand", "committed-1y", "committed-3y", "spot", "dedicated", *SITES, "mix")
-WEEKS_PER_MONTH = HOURS_PER_MONTH / (7 * 24)
 SEARCHED = 256
 """Paths over which counts are chosen: enough that one server more or less is not decided by luck."""
 

@@ -184,6 +184,7 @@ VARYING = 1.0
 should own nothing where the cloud costs twice as much."""
 UNKNOWN_FACTOR = 2.5
 """A level of which the 80 % interval reaches so many times up and down is not known."""
+THREE_DIGITS = 1000
 GROWING = 0.5
 """Half as much again a year: what is bought today is too small before it is paid off."""
 
@@ -214,7 +215,7 @@ def staged(gpus: float, level_log_sd: float, growth_fraction_per_year: float, sh
         text = Message("it changes by {change:.0%} a year, which is {most:.0%} or more", change=change, most=GROWING)
         return Staged(stage="growing", rule=text)
     else:
-        values = {"gpus": gpus, "most": GROWING}
-        text = Message("{gpus:,.1f} GPUs in use on average, and a change below {most:.0%} a year", **values)
+        text = Message("{gpus} GPUs in use on average, and a change below {most:.0%} a year",
+                       gpus=f"{gpus:,.3g}" if gpus < THREE_DIGITS else f"{gpus:,.0f}", most=GROWING)  # fmt: skip
         return Staged(stage="steady", rule=text)
     return Staged(stage="exploring", rule=text)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from gpuwise.cost.spot import young_interval_s
 from gpuwise.errors import Message, UnknownName
-from gpuwise.units import HOURS_PER_YEAR, SECONDS_PER_HOUR, Fraction, Hours, Seconds
+from gpuwise.units import HOURS_PER_DAY, HOURS_PER_YEAR, SECONDS_PER_HOUR, Fraction, Hours, Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Interruptions:
     @property
     def mean_h(self) -> Hours:
         """Between two interruptions of the cluster."""
-        return self.days * 24 / self.count
+        return self.days * HOURS_PER_DAY / self.count
 
     @property
     def per_1000_node_days(self) -> float:
@@ -46,7 +46,7 @@ class Interruptions:
 
     def per_gpu_year(self, *causes: str) -> float:
         """Interruptions of these causes for each GPU and year."""
-        return self._of(causes) / (self.accelerators * self.days * 24 / HOURS_PER_YEAR)
+        return self._of(causes) / (self.accelerators * self.days * HOURS_PER_DAY / HOURS_PER_YEAR)
 
     def _of(self, causes: tuple[str, ...]) -> int:
         for cause in causes:

@@ -29,7 +29,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwise.own.case import WEEKS_PER_MONTH, Case, as_lived, asset, servers, tail, world
+from gpuwise.own.case import Case, as_lived, asset, servers, tail, world
 from gpuwise.own.choose import discount
 from gpuwise.own.decide import SURE, Range, spread
 from gpuwise.own.figures import Drawn
@@ -37,7 +37,7 @@ from gpuwise.own.market import break_even
 from gpuwise.own.plan import Asset, Own, World, capital, useful_year_usd
 from gpuwise.own.rental import NEVER, Months, clamped_month, robust_month
 from gpuwise.own.sensitivity import Weights, weigh
-from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd
+from gpuwise.units import HOURS_PER_MONTH, WEEKS_PER_MONTH, Fraction, Usd
 
 Floats = NDArray[np.float64]
 PATHS = 2_000

@@ -20,11 +20,17 @@ from numpy.typing import NDArray
 
 from gpuwise.estimate import Z80
 from gpuwise.own.demand import WEEKS_DRAWN, Shape, of_record
-from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR, Hours
+from gpuwise.units import (
+    DAYS_PER_WEEK,
+    HOURS_PER_MONTH,
+    HOURS_PER_WEEK,
+    HOURS_PER_YEAR,
+    MEAN_DAYS_PER_YEAR,
+    Hours,
+)
 
 Floats = NDArray[np.float64]
-HOURS_PER_WEEK = 168.0
-WEEKS_PER_YEAR = 365.25 / 7
+MEAN_WEEKS_PER_YEAR = MEAN_DAYS_PER_YEAR / DAYS_PER_WEEK
 LEAST_WEEKS = 8
 DIGITS = 9
 """Of a growth: less is rounding of the fit."""
@@ -62,7 +68,7 @@ def fit(gpus: Floats, step_h: Hours = 1.0) -> Fitted:
     level = float(trend[-1] * ratios.mean() * HOURS_PER_MONTH)
     level_sd = scatter / np.sqrt(len(used)) * 2  # at the end of a fitted line: twice that of its middle
     low, middle, high = (
-        round(float(np.expm1(WEEKS_PER_YEAR * (slope + sign * Z80 * slope_sd))), DIGITS) for sign in (-1, 0, 1)
+        round(float(np.expm1(MEAN_WEEKS_PER_YEAR * (slope + sign * Z80 * slope_sd))), DIGITS) for sign in (-1, 0, 1)
     )
     return Fitted(
         gpu_h_per_month=level,

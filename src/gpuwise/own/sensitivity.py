@@ -3,7 +3,7 @@
 Total Sobol index of a figure: the share of the variance of ln(cheapest rented / cheapest owned, present values) that
 would be left if all other figures were known, its interactions contained. Tornado: the saving of owning, in USD, at the
 low and the high end of one figure, all others in the middle. Value of knowing one figure: how much less is paid in
-expectation by somebody who learns it before he decides,
+expectation by somebody who learns it before deciding,
 
     EVPPI = E[max(0, E[saving | figure])] − max(0, E[saving])
 

@@ -21,9 +21,18 @@ from gpuwise.errors import InvalidInput, Message
 from gpuwise.own.energy import energy_kwh, energy_usd
 from gpuwise.own.ledger import break_even_months, straight_line_usd
 from gpuwise.own.plan import all_in_usd
-from gpuwise.units import HOURS_PER_YEAR, SECONDS_PER_HOUR, Fraction, Hours, Usd, UsdPerHour
+from gpuwise.units import (
+    HOURS_PER_DAY,
+    HOURS_PER_YEAR,
+    MEAN_DAYS_PER_YEAR,
+    SECONDS_PER_HOUR,
+    Fraction,
+    Hours,
+    Usd,
+    UsdPerHour,
+)
 
-MEAN_HOURS_PER_YEAR = 8766.0
+MEAN_HOURS_PER_YEAR = HOURS_PER_DAY * MEAN_DAYS_PER_YEAR
 """With the leap years, as a value that falls all the time counts them."""
 
 

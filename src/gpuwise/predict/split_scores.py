@@ -42,6 +42,7 @@ from gpuwise.predict.splits import (
     workload_known,
 )
 from gpuwise.predict.tables import Draw, Tables, drawn
+from gpuwise.units import SECONDS_PER_HOUR
 
 Scoring = Callable[[Tables, Draw], list[Score]]
 
@@ -145,7 +146,7 @@ class Costs:
         self, card: str, usd_per_hour: float, real_per_s: float, told_per_s: float, rules: Mapping[str, float]
     ) -> None:
         """Of several batches of a card, the one that is said to be the cheapest."""
-        usd = usd_per_hour / 3600 * 1e6
+        usd = usd_per_hour / SECONDS_PER_HOUR * 1e6
         if card in self.told and usd / told_per_s >= self.told[card]:
             return
         self.real[card], self.told[card] = usd / real_per_s, usd / told_per_s

@@ -33,14 +33,13 @@ from gpuwise.rank.beside import Things, beside
 from gpuwise.rank.conditions import Conditions, Surroundings
 from gpuwise.rank.timing import Timing, timing
 from gpuwise.request import RankRequest, without_bill
-from gpuwise.units import SECONDS_PER_HOUR
+from gpuwise.units import MEAN_DAYS_PER_YEAR, SECONDS_PER_HOUR
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Predict = Callable[[Workload, Sequence[Platform]], Sequence[Prediction | Refusal]]
 
-DAYS_PER_YEAR = 365.25
 PRICE_AGE = "price_age_log_sd_per_root_year"
 OTHER_HOST = "noise_other_machine_log_sd"
 
@@ -402,7 +401,7 @@ def _price_sd(offers: Catalogue, assumptions: Assumptions, as_of: date) -> Float
     """
     general = assumptions[PRICE_AGE]
     rates = [assumptions.get(f"{PRICE_AGE}_{m.replace('-', '_')}", general).value for m in offers.market.values]
-    years = np.maximum(as_days(as_of) - offers.observed, 0) / DAYS_PER_YEAR
+    years = np.maximum(as_days(as_of) - offers.observed, 0) / MEAN_DAYS_PER_YEAR
     aged = np.where(offers.observed == NO_DATE, 1.0, np.sqrt(years))
     sd = offers.market.lookup(rates, general.value, np.float64) * aged
     return np.where(np.isnan(offers.price_log_sd), sd, offers.price_log_sd)

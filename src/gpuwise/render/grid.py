@@ -23,6 +23,9 @@ LONG_NAME = 26
 FEW = 0.2
 """The share of rows whose figure may take two lines ("4,477.90 /month" among hours)."""
 
+SHORT_NOTE = 8
+"""Columns of a note that may stand beside its row."""
+
 NICE, WANTED = 3, 1
 """Columns of this rank go before anything is folded, and of this one only after intervals stand below their figures."""
 
@@ -39,8 +42,9 @@ class Grid:
 
 
 def grid(table: Table, width: int) -> Grid:
-    """The table in lines of at most `width` columns. A row's notes stand on lines of their own below it."""
-    columns, left = _fit(_columns(table.seen()), width)
+    """The table in lines of at most `width` columns. A row's notes stand on lines of their own below it, or beside it
+    where all are short."""
+    columns, left = _fit(_columns(_beside(table.seen())), width)
     sizes = _widths(columns, width)
     head = [_wrapped(c.column.head, size) for c, size in zip(columns, sizes, strict=True)]
     head = [[""] * (max(map(len, head)) - len(lines)) + lines for lines in head]
@@ -128,6 +132,17 @@ class _Column:
         return [], self.column.title
 
 
+def _beside(table: Table) -> Table:
+    """Notes that are all short (best) as a column of their own, beside what they are about."""
+    notes = [_note(row) for row in table.rows]
+    if not 0 < max(map(cell_len, notes), default=0) <= SHORT_NOTE:
+        return table
+    at = 1 + min(i for row in table.rows for i, cell in enumerate(row) if cell.note)
+    bare = [tuple(replace(cell, note="") for cell in row) for row in table.rows]
+    rows = tuple((*row[:at], Cell(shown=note), *row[at:]) for row, note in zip(bare, notes, strict=True))
+    return replace(table, columns=(*table.columns[:at], Column(key="note", title=""), *table.columns[at:]), rows=rows)
+
+
 def _columns(table: Table) -> list[_Column]:
     made: list[_Column] = []
     for place, column in enumerate(table.columns):
@@ -195,7 +210,7 @@ def _stacked(columns: Sequence[_Column]) -> list[_Column]:
             zip(first.cells, first.texts, below or [""] * len(first.cells), strict=True)
         )
     )
-    title = ", ".join(c.column.title for c in names)
+    title = ", ".join(filter(None, (c.column.title for c in names)))
     keys = tuple(key for c in names for key in c.keys)
     both = _Column(replace(first.column, title=title), cells, keys)
     return [both if c is first else replace(c, below=c.spans) for c in columns if c not in others]

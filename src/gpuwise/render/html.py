@@ -53,6 +53,11 @@ def sort_key(cell: Cell) -> str:
     return "" if value is None or value != value else str(value)
 
 
+def unbroken(text: str) -> str:
+    """The text with its figures kept on one line with their signs: no 80 at its end and GB below it."""
+    return text.replace(" GB", "\u00a0GB").replace(" %", "\u00a0%")
+
+
 def _part(name: str) -> str:
     return files("gpuwise.render").joinpath("templates", name).read_text(encoding="utf-8")
 
@@ -62,6 +67,6 @@ def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"sort_key": sort_key, "id": id}
+    environment.filters |= {"sort_key": sort_key, "id": id, "unbroken": unbroken}
     environment.globals |= {"_": _, "kind": lambda block: type(block).__name__}
     return environment.from_string(_part("page.html"))

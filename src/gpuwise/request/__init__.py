@@ -22,6 +22,7 @@ from gpuwise.request.types import (
     Takes,
 )
 from gpuwise.request.usage import BillRequest
+from gpuwise.request.wishes import refuse_passed
 
 __all__ = [
     "CHOICES",
@@ -50,5 +51,6 @@ __all__ = [
     "at",
     "options",
     "parse",
+    "refuse_passed",
     "without_bill",
 ]

@@ -8,19 +8,18 @@ import re
 from gpuwise import units
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.request.owning import Cooled, Promised, Said
-from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR
+from gpuwise.units import DAYS_PER_YEAR, HOURS_PER_MONTH, HOURS_PER_YEAR, MONTHS_PER_YEAR, WEEKS_PER_YEAR
 
 _NUMBER = r"[0-9.,](?:[0-9.,'’\s]*[0-9])?"
 
-
-_DEMAND = (
-    rf"\s*({_NUMBER})\s*(?:gpu|accelerator)(s?)(?:[-\s]*(h|hr|hrs|hour|hours))?\s*(?:(?:/|per|an?)\s*([a-z]+))?\s*"
-)
+_WORK = r"\s*(?:gpu|accelerator)s?(?:[-\s]*(h|hr|hrs|hour|hours))?\s*(?:(?:/|per|an?)\s*([a-z]+))?\s*"
+_DEMAND = rf"\s*([-+−]?{_NUMBER}(?:e\+?[0-9]+)?){_WORK}"
+_DEMANDS = rf"\s*({_NUMBER})(?:\s*gpus?)?\s*(?:\.\.|-|–|to)\s*({_NUMBER})({_WORK})"
 _TIMES_A_YEAR = {
     **dict.fromkeys(("h", "hour"), HOURS_PER_YEAR),
-    **dict.fromkeys(("d", "day"), 365.0),
-    **dict.fromkeys(("w", "week"), 365.0 / 7),
-    **dict.fromkeys(("mo", "month"), 12.0),
+    **dict.fromkeys(("d", "day"), DAYS_PER_YEAR),
+    **dict.fromkeys(("w", "week"), WEEKS_PER_YEAR),
+    **dict.fromkeys(("mo", "month"), float(MONTHS_PER_YEAR)),
     **dict.fromkeys(("q", "quarter"), 4.0),
     **dict.fromkeys(("y", "yr", "year", "a"), 1.0),
 }
@@ -29,19 +28,38 @@ _TIMES_A_YEAR = {
 def parse_demand(text: str) -> float:
     """GPU-hours of an average month of "1200 GPU-h/month", "300 GPU-hours a week" or "8 GPUs" (at all times).
 
-    A number without both units is refused: 1,200 may be GPU-hours of a month, of a year, or GPUs.
+    A number without both units is refused: 1,200 may be GPU-hours of a month, of a year, or GPUs. So is a range.
     """
+    if ends := re.fullmatch(_DEMANDS, text, re.IGNORECASE):
+        raise _no_range(text.strip(), ends[1], ends[2], ends[3])
     match = re.fullmatch(_DEMAND, text, re.IGNORECASE)
-    hours, per = (match[3], match[4]) if match else (None, None)
+    hours, per = match.group(2, 3) if match else (None, None)
     times = _TIMES_A_YEAR.get((per or "").lower()) if per else None
     if match is None or (hours is None) != (per is None) or (per is not None and times is None):
         raise InvalidInput(
             Message('"{text}" does not say how much work is wanted: GPU-hours a time, or a number of GPUs.',
                     text=text.strip()),
-            Message('Write for example "1200 GPU-h/month", "300 GPU-h/week", or "8 GPUs" for all of the time.'),
+            _DEMAND_HINT,
         )  # fmt: skip
-    amount = units.parse_positive(match[1])
-    return amount * HOURS_PER_MONTH if times is None else amount * times / 12
+    amount = units.parse_number(match[1])
+    if amount <= 0:
+        raise InvalidInput(Message('"{text}" is no work: it lies above 0.', text=text.strip()), _DEMAND_HINT)
+    return amount * HOURS_PER_MONTH if times is None else amount * times / MONTHS_PER_YEAR
+
+
+def _no_range(text: str, low: str, high: str, unit: str) -> InvalidInput:
+    """A range of the demand is said by its middle and by --set. low, high: numbers; unit: of both."""
+    ends = [parse_demand(end + unit) for end in (low, high)]
+    middle = sum(map(units.parse_number, (low, high))) / 2
+    return InvalidInput(
+        Message('"{text}" is a range, and one number is asked for.', text=text),
+        Message('Give its middle, and both ends in GPU-hours a month: --demand "{middle:.10g}{unit}" '
+                "--set demand_gpu_h_per_month={low:.8g}..{high:.8g}", middle=middle, unit=unit,
+                low=min(ends), high=max(ends)),
+    )  # fmt: skip
+
+
+_DEMAND_HINT = Message('Write for example "1200 GPU-h/month", "300 GPU-h/week", or "8 GPUs" for all of the time.')
 
 
 _GROWTH = rf"\s*([-+−]?)\s*({_NUMBER}\s*%)\s*(?:/|per|an?)\s*([a-z]+)\s*"
@@ -71,23 +89,47 @@ LARGEST_GROWTH = 99.0
 
 def parse_months(text: str) -> int:
     """Whole months of "5y", "18 months" or "2 years"."""
-    match = re.fullmatch(rf"\s*({_NUMBER})\s*(mo|months?|y|yr|years?)\s*", text, re.IGNORECASE)
+    hint = Message(
+        'Write "5y" or "36 months": whole months, from {low} months to {high} years.',
+        low=LEAST_MONTHS, high=MOST_MONTHS // MONTHS_PER_YEAR,
+    )  # fmt: skip
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*(mo|months?|y|yr|years?)?\s*", text, re.IGNORECASE)
     if match is None:
-        raise InvalidInput(
-            Message('"{text}" is no span of months or years.', text=text.strip()),
-            Message('Write for example "5y" or "36 months".'),
-        )
-    months = units.parse_positive(match[1]) * (12 if match[2][0].lower() == "y" else 1)
-    if not 6 <= round(months) <= MOST_MONTHS or not math.isclose(months, round(months)):
-        raise InvalidInput(
-            Message('"{text}" is not a span of 6 whole months to {years} years.', text=text.strip(),
-                    years=MOST_MONTHS // 12),
-            Message('Write for example "5y".'),
-        )  # fmt: skip
+        raise InvalidInput(Message('"{text}" is no span of months or years.', text=text.strip()), hint)
+    if match[2] is None:
+        raise InvalidInput(Message('"{text}" has no unit: months, or years.', text=text.strip()), hint)
+    months = units.parse_number(match[1]) * (MONTHS_PER_YEAR if match[2][0].lower() == "y" else 1)
+    if months < LEAST_MONTHS:
+        raise InvalidInput(Message('"{text}" is too short.', text=text.strip()), hint)
+    if months > MOST_MONTHS:
+        raise InvalidInput(Message('"{text}" is too long.', text=text.strip()), hint)
+    if not math.isclose(months, round(months)):
+        raise InvalidInput(Message('"{text}" is no whole number of months.', text=text.strip()), hint)
     return round(months)
 
 
-MOST_MONTHS = 180
+LEAST_MONTHS, MOST_MONTHS = 6, 180
+"""What --horizon may be: in less nothing pays back, in more no price of today says anything."""
+
+
+def parse_period(text: str) -> float:
+    """How often something comes again, in s: a duration above 0."""
+    seconds = units.parse_duration(text)
+    if seconds > 0:
+        return seconds
+    raise InvalidInput(
+        Message('"{text}" is no time between two things.', text=text), Message('Write for example "7 d" or "12 h".')
+    )
+
+
+def parse_price(text: str) -> units.Money:
+    """A price above 0: what costs nothing is not for sale."""
+    money = units.parse_money(text)
+    if money.amount > 0:
+        return money
+    raise InvalidInput(
+        Message('"{text}" is no price: it lies above 0.', text=text), Message("Write for example 2.99 USD.")
+    )
 
 
 def parse_power(text: str) -> float:
@@ -107,7 +149,7 @@ _SAID = re.compile(r"([a-z][a-z0-9_]*)\s*=\s*(\S.*)")
 def parse_said(text: str) -> Said:
     """life_years=4, life_years=3..4..6, or life_years=3..6 (its middle is the geometric mean)."""
     found = _SAID.fullmatch(text)
-    hint = Message("Write a name of assumptions.toml and a number or a range, such as life_years=3..6.")
+    hint = Message("Write the name of a figure and a number or a range, such as life_years=3..6.")
     if not found:
         raise InvalidInput(Message('"{text}" does not say which figure, and what it is.', text=text), hint)
     ends = [units.parse_number(part.strip()) for part in found[2].split("..")]

@@ -41,71 +41,74 @@ class OwnFilters(OfferFilters):
     """What is owned, where, and for how long one looks ahead: what `own` and `exit` share."""
 
     horizon_months: int = about(
-        "How far to look ahead.", kind="horizon", show="TIME", default=60, group="Owning", flags=("--horizon",),
-        example="5y",
+        "How far to look ahead: 6 months to 15 years.",
+        kind="horizon", show="TIME", default=60, group="Owning", flags=("--horizon",), example="5y",
     )  # fmt: skip
     stage: str | None = about(
-        "Where the work stands (default: told by a rule from the demand). Exploring gets the cloud.",
+        "How settled the work is (default: judged by the demand). Exploring is told to stay in the cloud.",
         kind="stage", show="STAGE", group="Owning", example="steady",
     )  # fmt: skip
     server: str | None = about(
-        "The server to buy, by model (default: the cheapest with a public price for the GPU).",
+        "Model of the server to buy (default: the cheapest for the GPU with a public price).",
         show="MODEL", group="Owning", example="XE9680",
     )  # fmt: skip
     server_price_usd: Usd | None = about(
-        "What one server costs, all GPUs contained (a bare number: in --currency).",
-        kind="money", show="MONEY", group="Owning", flags=("--server-price",), example="240000EUR",
+        "What one server costs with all its GPUs (a bare number: in --currency).",
+        kind="purchase", show="MONEY", group="Owning", flags=("--server-price",), example="240000EUR",
     )  # fmt: skip
     server_gpus: int | None = about(
         "GPUs in one server.", kind="count", show="N", group="Owning", example="8"
     )  # fmt: skip
     server_power_kw: float | None = about(
-        "What one server draws at the wall at most.", kind="power", show="POWER", group="Owning",
+        "Power that one server draws at the wall, at most.", kind="power", show="POWER", group="Owning",
         flags=("--server-power",), example="10.2kW",
     )  # fmt: skip
     electricity_usd_per_kwh: float | None = about(
-        "Price of electricity.", kind="per_kwh", show="MONEY/kWh", group="Owning", flags=("--electricity",),
-        example="0.21EUR/kWh",
+        "Price of electricity (default: usual for businesses in --country).",
+        kind="per_kwh", show="MONEY/kWh", group="Owning", flags=("--electricity",), example="0.21EUR/kWh",
     )  # fmt: skip
     room_power_kw: float | None = about(
-        "Power that your room can feed and cool: how many servers it holds.", kind="power", show="POWER",
+        "Power that your room can feed and cool: it limits the servers in the office.", kind="power", show="POWER",
         group="Owning", flags=("--room-power",), example="12kW",
     )  # fmt: skip
     country: str | None = about(
-        "Where own servers would stand: its electricity and carbon.", kind="place", show="COUNTRY", group="Owning",
-        example="DE",
+        "Where your own servers would stand: for prices of electricity, and carbon.",
+        kind="place", show="COUNTRY", group="Owning", example="DE",
     )  # fmt: skip
-    no_capex: bool = about("No money for purchases: rent only.", kind="flag", default=False, group="Owning")
+    no_capex: bool = about("There is no money for purchases: rent only.", kind="flag", default=False, group="Owning")
     by: date | None = about(
         "The day by which the first job must run: what takes longer is left out.", kind="date", show="DATE",
         group="Owning", example="2027-03-01",
     )  # fmt: skip
     interest_fraction: Fraction | None = about(
-        "Cost of capital a year.", kind="fraction", show="PERCENT", group="Owning", flags=("--interest",),
+        "Your cost of capital, a year.", kind="fraction", show="PERCENT", group="Owning", flags=("--interest",),
         example="8%",
     )  # fmt: skip
     set: tuple[Said, ...] = about(
-        "Another figure for an assumption, by its name, with or without a range; may be given several times.",
+        "Your own value or range of a figure, by its name in --json (figures); may be given several times.",
         kind="said", show="NAME=VALUE", default=(), group="Owning", example="life_years=4..6",
     )  # fmt: skip
     data_size_gb: Gigabytes | None = about(
-        "Data that would have to move.", kind="size", show="SIZE", group="Moving the data", flags=("--data-size",),
-        example="50TB",
+        "Data that would have to move out of the cloud.",
+        kind="size", show="SIZE", group="Moving the data", flags=("--data-size",), example="50TB",
     )  # fmt: skip
     cold_data: tuple[Cooled, ...] = about(
-        "Part of --data-size that lies in a cold storage class, and for how long: early deletion and retrieval are "
-        "billed; may be given several times.",
+        "Part of --data-size in a cold storage class, and for how long it has lain there: retrieval and early deletion "
+        "are billed; may be given several times.",
         kind="cold", show="CLASS=SIZE:TIME", default=(), group="Moving the data", example="Archive=20TB:60d",
     )  # fmt: skip
     data_change_fraction_per_day: Fraction | None = about(
-        "Share of the data that changes in a day.", kind="share", show="PERCENT", group="Moving the data",
+        "Share of the data that changes in a day.", kind="part", show="PERCENT", group="Moving the data",
         flags=("--data-change",), example="1%",
     )  # fmt: skip
     link_gb_per_s: GbPerSecond | None = about(
-        "The line over which it moves.", kind="rate", show="RATE", group="Moving the data", flags=("--link",),
+        "The line over which the data moves.", kind="rate", show="RATE", group="Moving the data", flags=("--link",),
         example="10Gbit/s",
     )  # fmt: skip
-    seed: int = about("Of the random numbers.", kind="whole", show="N", default=0, group="Owning", example="1")
+    seed: int = about(
+        "Where all chance begins: the same number gives the same answer.", kind="whole", show="N", default=0,
+        group="Owning", example="1",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,27 +116,28 @@ class OwnRequest(OwnFilters):
     """Own or rent? All cloud, commitments, spot, machines by the month and own servers, and how much to own."""
 
     scenario: str | None = about(
-        "TOML with the same options; what stands on the command line wins.", kind="path", show="SCENARIO",
+        "A case as TOML: keys are the options, and a table [set] holds what --set says. The command line wins.",
+        kind="path", show="SCENARIO",
         example="scenario.toml", positional=True,
     )  # fmt: skip
     demand_gpu_h_per_month: float | None = about(
-        "Work that is wanted: GPU-hours a time, or GPUs at all times. A bare number is refused.",
+        "Work that is wanted: GPU-hours a month (week, year), or GPUs in use at all times.",
         kind="demand", show="DEMAND", group="Demand", flags=("--demand",), example="1200 GPU-h/month",
     )  # fmt: skip
     growth_fraction_per_year: float | None = about(
-        "How the demand grows.", kind="growth", show="PERCENT/TIME", group="Demand", flags=("--growth",),
-        example="20%/y",
+        "How the demand grows, or shrinks (-5%/y).",
+        kind="growth", show="PERCENT/TIME", group="Demand", flags=("--growth",), example="20%/y",
     )  # fmt: skip
     record: str | None = about(
-        "A record of the demand, CSV: time, and GPUs wanted or in use at it, in equal steps.", kind="path",
+        "Instead of --demand: a record as CSV, with time and GPUs wanted or in use, in equal steps.", kind="path",
         show="FILE", group="Demand", example="gpus.csv",
     )  # fmt: skip
     job: str | None = about(
-        "Instead of --demand: a workload that is trained again and again.", show="WORKLOAD", group="Demand",
-        example="painter-heavy",
+        "Instead of --demand: a workload that is trained again and again, with --every.",
+        show="WORKLOAD", group="Demand", example="painter-heavy",
     )  # fmt: skip
     every_s: Seconds | None = about(
-        "How often --job is trained.", kind="interval", show="TIME", group="Demand", flags=("--every",), example="7d"
+        "How often --job is trained.", kind="period", show="TIME", group="Demand", flags=("--every",), example="7d"
     )  # fmt: skip
     data_growth_fraction_per_year: float | None = about(
         "How the data of --job grows, and its training time with it.", kind="growth", show="PERCENT/TIME",
@@ -141,7 +145,7 @@ class OwnRequest(OwnFilters):
     )  # fmt: skip
     cloud_usd_per_gpu_hour: float | None = about(
         "What the cloud bills you for one GPU-hour (default: the cheapest offer that is known).",
-        kind="price", show="MONEY", group="Owning", flags=("--cloud-price",), example="2.99USD",
+        kind="rent", show="MONEY", group="Owning", flags=("--cloud-price",), example="2.99USD",
     )  # fmt: skip
 
 
@@ -150,34 +154,34 @@ class ExitRequest(OwnFilters):
     """When to leave the cloud? From months of bills: dates, the premium paid so far, how many to own, the checklist."""
 
     files: tuple[str, ...] = about(
-        "Cost exports in FOCUS 1.0 to 1.3: CSV, gz or Parquet; several providers and months (extra [focus]).",
+        "Cost exports of some months, of all providers: FOCUS 1.0 to 1.3 as CSV, gz or Parquet (extra [focus]).",
         kind="paths", default=(), show="USAGE", example="usage.csv", positional=True,
     )  # fmt: skip
     scenario: str | None = about(
-        "TOML with the same options; what stands on the command line wins.", kind="path", show="FILE",
-        group="Owning", example="scenario.toml",
+        "A case as TOML: keys are the options, and a table [set] holds what --set says. The command line wins.",
+        kind="path", show="FILE", group="Owning", example="scenario.toml",
     )  # fmt: skip
     services: tuple[str, ...] = about(
         "Services in use, where there is no bill: the checklist alone.", kind="names", default=(), show="LIST",
         group="Leaving", example="S3,SageMaker,EC2",
     )  # fmt: skip
     moving_usd: Usd | None = about(
-        "What moving costs once, data aside: work, both sides running.", kind="money", show="MONEY", group="Leaving",
-        flags=("--moving-cost",), example="40000USD",
+        "What moving costs once, without the data: work, and both sides running.",
+        kind="money", show="MONEY", group="Leaving", flags=("--moving-cost",), example="40000USD",
     )  # fmt: skip
     committed_until: tuple[Promised, ...] = about(
-        "End of a commitment, by day, with what it costs a month.", kind="promise", default=(), show="DATE=MONEY",
-        group="Leaving", example="2027-06-30=12000USD",
+        "Last day of a commitment, and what it costs a month; may be given several times.",
+        kind="promise", default=(), show="DATE=MONEY", group="Leaving", example="2027-06-30=12000USD",
     )  # fmt: skip
     trust_fraction: Fraction = about(
-        "How far the forecast may move the date: 1 not at all, towards 0 as it likes.", kind="share",
+        "Caution towards the forecast: at 100% it does not move the date, near 0% it moves it freely.", kind="share",
         show="PERCENT", default=0.5, group="Leaving", flags=("--trust",), example="50%",
     )  # fmt: skip
     closes_account: bool = about(
-        "The account is closed when you leave: waivers of egress that ask for it hold.", kind="flag", default=False,
+        "You close the account when you leave: some waivers of egress ask for it.", kind="flag", default=False,
         group="Moving the data", flags=("--close-account",),
     )  # fmt: skip
     watch: str | None = about(
-        "Append one line a month to this log; the exit code is 10 once the date has come.", kind="path", show="LOG",
-        group="Leaving", example="exit-log.csv",
+        "Append a line to this log, one a month; the exit code is 10 once the date has come.", kind="path", show="LOG",
+        group="Leaving", example="leaving.csv",
     )  # fmt: skip

@@ -46,7 +46,8 @@ def parse(
     """
     asked = options(request)
     spell = {name: option.spelled for name, option in asked.items()} | dict(spelled or {})
-    said = {_known(name, asked, spell): value for name, value in raw.items()}
+    verb = request.__name__.removesuffix("Request").lower()
+    said = {_known(name, verb, asked, spell): value for name, value in raw.items()}
     _refuse_gaps(asked.values(), said)
     values = {name: _values(asked[name], value, spell[name]) for name, value in said.items()}
     currency = values.get("currency", "USD")
@@ -79,15 +80,14 @@ def _with_own_rate(
     return own
 
 
-def _known(name: str, asked: Mapping[str, Option], spelled: Mapping[str, str]) -> str:
+def _known(name: str, verb: str, asked: Mapping[str, Option], spelled: Mapping[str, str]) -> str:
     tidy = name.replace("_", "-")
     if tidy in asked:
         return tidy
     near = get_close_matches(tidy.lower(), asked)
+    look = Message("See what there is: gpuwise {verb} --help", verb=verb)
     raise UnknownName(
-        Message("There is no option {name}: there is {all}.", name=spelled.get(tidy, name), all=", ".join(asked)),
-        _did_you_mean(near),
-        near,
+        Message("There is no option {name}.", name=spelled.get(tidy, name)), _did_you_mean(near, look), near
     )
 
 
@@ -150,14 +150,20 @@ def at(spelled: str, error: InvalidInput) -> InvalidInput:
     return InvalidInput(problem, error.hint)
 
 
-_HOURS = {None: 1.0, "hour": 1.0, "day": 24.0, "month": units.HOURS_PER_MONTH, "year": units.HOURS_PER_YEAR}
+_HOURS = {
+    None: 1.0,
+    "hour": 1.0,
+    "day": units.HOURS_PER_DAY,
+    "month": units.HOURS_PER_MONTH,
+    "year": units.HOURS_PER_YEAR,
+}
 
 
 def _usd(
     money: units.Money, kind: str, spelled: str, currency: str, usd_per: Callable[[str], float] | None
 ) -> Usd | UsdPerHour:
     """The amount in USD, of the kind "price" for an hour. Without a currency it is in the one that is shown."""
-    if kind == "money" and money.per is not None:
+    if kind in ("money", "purchase") and money.per is not None:
         raise InvalidInput(
             Message("{option}: a sum is asked for, not an amount a {unit}.", option=spelled, unit=money.per),
             Message("Write for example: 50 USD"),
@@ -206,14 +212,15 @@ def _typed(parse: Callable[[str], Any], hint: Message | None = None) -> Callable
     return read
 
 
-def _vat(text: str) -> float:
-    """19 % or 0.19. A bare number above one half is refused: 1 may be meant as 1 % or as the whole."""
-    fraction = None if "%" in text else units.parse_number(text)
-    if fraction is not None and fraction > LARGEST_BARE_VAT:
+def _rate_of(text: str) -> float:
+    """19 % or 0.19, of a price. A bare number above one half is refused: 1 may be meant as 1 % or as the whole."""
+    bare = None if "%" in text else units.parse_number(text)
+    if bare is not None and bare > LARGEST_BARE:
         raise InvalidInput(
-            Message('"{text}" has no per cent sign, and no VAT rate is so high.', text=text),
-            Message('Write "{text} %", or a fraction such as 0.19.', text=text),
-        )
+            Message('"{text}" has no per cent sign: it may be {one:g} % or {other:g} %.', text=text, one=bare,
+                    other=100 * bare),
+            Message('Write "{text} %", or as a fraction {fraction:.4g}.', text=text, fraction=bare / 100),
+        )  # fmt: skip
     return units.parse_fraction(text)
 
 
@@ -297,12 +304,7 @@ def _clock(text: str) -> float:
 
 def _interval(text: str) -> float:
     """A duration above 0, or never."""
-    seconds = NEVER if text.lower() == "never" else units.parse_duration(text)
-    if seconds > 0:
-        return seconds
-    raise InvalidInput(
-        Message('"{text}" is no time between two things.', text=text), Message("Write 30 min, or never.")
-    )
+    return NEVER if text.lower() == "never" else amounts.parse_period(text)
 
 
 def _rate(text: str) -> float:
@@ -324,7 +326,11 @@ def _exchange(text: str) -> float:
 
 def _whole(text: str) -> int:
     """0, 1, 2, ..."""
-    return 0 if text == "0" else units.parse_count(text)
+    if re.fullmatch("[0-9]{1,18}", text):
+        return int(text)
+    raise InvalidInput(
+        Message('"{text}" is not a whole number from 0 up.', text=text), Message("Write 0, 1, 2 and so on.")
+    )
 
 
 def _hours_per_month(text: str) -> float:
@@ -351,14 +357,16 @@ def _choice(kind: str) -> Callable[[str], str]:
         near = get_close_matches(text.lower(), spellings)
         choices = ", ".join(CHOICES[kind])
         raise UnknownName(
-            Message('"{text}" is not one of {choices}.', text=text, choices=choices), _did_you_mean(near), near
+            Message('"{text}" is not one of {choices}.', text=text, choices=choices),
+            _did_you_mean(near, Message("Write one of them.")),
+            near,
         )
 
     return read
 
 
-def _did_you_mean(near: Sequence[str]) -> Message:
-    return Message("Did you mean {name}?", name=near[0]) if near else Message("Write one of them.")
+def _did_you_mean(near: Sequence[str], otherwise: Message) -> Message:
+    return Message("Did you mean {name}?", name=near[0]) if near else otherwise
 
 
 def _place(text: str) -> str:
@@ -399,8 +407,8 @@ def _limit(text: str) -> int | None:
     return None if text.lower() == "all" else int(_typed(units.parse_count, Message("Write 1 or more, or all."))(text))
 
 
-LARGEST_BARE_VAT = 0.5
-"""No country takes half of a price; so a larger number is meant in per cent."""
+LARGEST_BARE = 0.5
+"""No tax and no interest takes half of a price; so a larger number is meant in per cent."""
 
 LARGEST_LOSSES = 60.0
 """Losses an hour that are believed."""
@@ -417,12 +425,15 @@ KINDS: dict[str, Kind] = {
     "flag": Kind(_flag),
     "price": Kind(_typed(units.parse_money)),
     "money": Kind(_typed(units.parse_money)),
+    "rent": Kind(_typed(amounts.parse_price, Message("Write for example 2.99 USD, or leave it out."))),
+    "purchase": Kind(_typed(amounts.parse_price, Message("Write for example 240000 EUR, or leave it out."))),
     "duration": Kind(_typed(units.parse_duration)),
     "takes": Kind(_takes),
-    "size": Kind(_typed(units.parse_size)),
-    "rate": Kind(_typed(units.parse_rate)),
+    "size": Kind(_typed(units.parse_size, Message("Write for example: 150 GB."))),
+    "rate": Kind(_typed(units.parse_rate, Message("Write for example: 1 Gbit/s, or 120 MB/s."))),
     "clock": Kind(_clock),
-    "interval": Kind(_typed(_interval)),
+    "interval": Kind(_typed(_interval, Message("Write 30 min, or never."))),
+    "period": Kind(_typed(amounts.parse_period)),
     "losses": Kind(_typed(_rate)),
     "exchange": Kind(_typed(_exchange)),
     "prepare_on": Kind(_choice("prepare_on")),
@@ -433,8 +444,9 @@ KINDS: dict[str, Kind] = {
     "count": Kind(_typed(units.parse_count, _WHOLE)),
     "early_stop": Kind(_early_stop),
     "positive": Kind(_typed(units.parse_positive)),
-    "fraction": Kind(_typed(_vat)),
+    "fraction": Kind(_typed(_rate_of)),
     "share": Kind(_typed(_share)),
+    "part": Kind(_typed(units.parse_fraction)),
     "minutes": Kind(_typed(_minutes)),
     "whole": Kind(_typed(_whole)),
     "run": Kind(str),
@@ -460,7 +472,7 @@ KINDS: dict[str, Kind] = {
     "demand": Kind(_typed(amounts.parse_demand)),
     "growth": Kind(_typed(amounts.parse_growth)),
     "horizon": Kind(_typed(amounts.parse_months)),
-    "power": Kind(_typed(amounts.parse_power)),
+    "power": Kind(_typed(amounts.parse_power, Message('Write for example "10.2 kW".'))),
     "per_kwh": Kind(_typed(units.parse_money)),
     "said": Kind(_typed(amounts.parse_said)),
     "promise": Kind(_typed(amounts.parse_promise)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from gpuwise import units
@@ -12,7 +13,7 @@ from gpuwise.errors import InvalidInput, Message
 from gpuwise.request.about import options
 from gpuwise.request.measuring import MeasureRequest, RunsRequest
 from gpuwise.request.offers import OfferFilters
-from gpuwise.request.owning import ExitRequest, OwnRequest
+from gpuwise.request.owning import ExitRequest, OwnFilters, OwnRequest
 from gpuwise.request.types import (
     AccuracyRequest,
     DataRequest,
@@ -108,6 +109,15 @@ def _refuse_no_usage(request: ExitRequest) -> None:
         )
     if request.files and request.services:
         raise InvalidInput(Message("--services is for where there is no bill: a bill names its services."), ONE)
+
+
+def refuse_passed(request: OwnFilters, as_of: date | None) -> None:
+    """Nothing can run by a day that lies before the one that is answered for (None: not known yet)."""
+    if request.by is not None and as_of is not None and request.by < as_of:
+        raise InvalidInput(
+            Message("--by {by} has passed on {as_of}.", by=request.by, as_of=as_of),
+            Message("Give a later day, or leave it out."),
+        )
 
 
 def _refuse_no_gpu(texts: Sequence[str]) -> None:

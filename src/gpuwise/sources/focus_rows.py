@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gpuwise.units import HOURS_PER_DAY, SECONDS_PER_HOUR
+
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "provider": ("ServiceProviderName", "ProviderName", "HostProviderName"),
     "publisher": ("PublisherName",),
@@ -60,9 +62,9 @@ _YEARS = "TIMESTAMP '2000-01-01' AND TIMESTAMP '2100-01-01'"
 _HOURS = ("hour", "hours", "hr", "hrs", "h", "hour(s)")
 UNITS: tuple[tuple[str, float, bool], ...] = (
     *((f"{of}{unit}", 1.0, of == "gpu ") for of in ("", "instance ", "vm ", "machine ", "gpu ") for unit in _HOURS),
-    *((unit, 24.0, False) for unit in ("day", "days")),
+    *((unit, HOURS_PER_DAY, False) for unit in ("day", "days")),
     *((unit, 1 / 60, False) for unit in ("minute", "minutes", "min", "mins")),
-    *((unit, 1 / 3600, False) for unit in ("second", "seconds", "sec", "secs", "s")),
+    *((unit, 1 / SECONDS_PER_HOUR, False) for unit in ("second", "seconds", "sec", "secs", "s")),
 )
 """Unit, its hours, and whether it counts each GPU. Hours of vCPUs, memory or load balancers are not here."""
 

@@ -18,7 +18,15 @@ from gpuwise.request.places import country
 from gpuwise.store.delimited import grouped, merged, replaced
 from gpuwise.store.facts import Facts
 from gpuwise.store.sheet import Amounts, Floats, Sheet, choices, refusal
-from gpuwise.units import HOURS_PER_MONTH, parse_duration, parse_hours, parse_memory, parse_size
+from gpuwise.units import (
+    HOURS_PER_DAY,
+    HOURS_PER_MONTH,
+    SECONDS_PER_DAY,
+    parse_duration,
+    parse_hours,
+    parse_memory,
+    parse_size,
+)
 
 CHOICES = {
     "market": choices(
@@ -45,7 +53,11 @@ _NUMBERS: Mapping[str, Callable[[str], float] | None] = {
     "losses_per_hour": None, "wait_s": parse_duration,
 }  # fmt: skip
 """Columns of numbers that stand for themselves, and what reads a cell that carries a unit."""
-_MOST = {"billing_step_s": 3 * 366 * 86_400.0, "billing_minimum_s": 3 * 366 * 86_400.0, "monthly_cap_h": 31 * 24.0}
+_MOST = {
+    "billing_step_s": 3 * 366 * SECONDS_PER_DAY,
+    "billing_minimum_s": 3 * 366 * SECONDS_PER_DAY,
+    "monthly_cap_h": 31 * HOURS_PER_DAY,
+}
 """The longest step is that of a term of three years, and a month has so many hours at most."""
 _CHOSEN = ("tax", "host", "availability", "billing_clock", "host_shared", "stopped")
 _TELLING = re.compile("sxm|pcie|nvl|hgx|[0-9]g", re.IGNORECASE)

@@ -19,7 +19,7 @@ from gpuwise.units import HOURS_PER_MONTH
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
 from gpuwise.view.moving import moving_table
-from gpuwise.view.owned_words import figure, option
+from gpuwise.view.owned_words import figure, gpus, option, years
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
 
@@ -78,11 +78,13 @@ def in_short(r: Owned) -> str:
         return _own_nothing(r).format(**values | {"option": values["option"][:1].upper() + values["option"][1:]})
     values["chance"] = figures.chance_in_words(r.decision.p_own or 0.0) if r.decision.p_own is not None else ""
     if r.advice == "own" and owned is not None:
-        values |= {"n": owned.gpus, "option": option(owned.option), "money": _gpu_hour(r, owned.usd_per_gpu_hour)}
-        text = _(
-            "Own {n} GPUs ({option}): {money} a useful GPU-hour; owning is cheaper with a probability of {chance}."
-        )
-        return (text if values["chance"] else _("Own {n} GPUs ({option}): {money} a useful GPU-hour.")).format(**values)
+        values |= {
+            "gpus": gpus(owned.gpus),
+            "option": option(owned.option),
+            "money": _gpu_hour(r, owned.usd_per_gpu_hour),
+        }
+        text = _("Own {gpus} ({option}): {money} a useful GPU-hour; owning is cheaper with a probability of {chance}.")
+        return (text if values["chance"] else _("Own {gpus} ({option}): {money} a useful GPU-hour.")).format(**values)
     if rented is not None and r.advice == "rent":
         values |= {"option": option(rented.option), "money": _gpu_hour(r, rented.usd_per_gpu_hour)}
         text = _("Rent ({option}): {money} a useful GPU-hour; owning is cheaper with a probability of {chance} only.")
@@ -125,16 +127,17 @@ def _interval(r: Owned, spread: Range) -> Interval:
 def _why(r: Owned) -> str:
     """What was asked, and what the cloud is."""
     wanted, months = r.assembled.wanted, r.assembled.case.months
-    gpus, level = wanted.level.value / HOURS_PER_MONTH, wanted.level.value
+    level = wanted.level.value
     hours = _three_digits(level) if level < 100 else figures.count(level)
     growth = r.assembled.case.figures["demand_growth_per_year"].value
     text = _(
-        "Demand: {hours} GPU-hours of {gpu} a month, {gpus} GPUs in use on average ({told}), {growth:+.0f} % a year, "
-        "over {years:g} years. Stage: {stage} ({rule})."
+        "Demand: {hours} GPU-hours of {gpu} a month, {wanted} GPUs in use on average ({told}), {growth:+.0f} % a year, "
+        "over {years}. Stage: {stage} ({rule})."
     )
     first = text.format(
-        hours=hours, gpu=figures.device(r.assembled.accelerator.id), gpus=_three_digits(gpus),
-        told=words(wanted.told), growth=100 * growth, years=months / 12, stage=_STAGES[r.staged.stage](),
+        hours=hours, gpu=figures.device(r.assembled.accelerator.id),
+        wanted=_three_digits(level / HOURS_PER_MONTH),
+        told=words(wanted.told), growth=100 * growth, years=years(months), stage=_STAGES[r.staged.stage](),
         rule=words(r.staged.rule),
     )  # fmt: skip
     return f"{first} {_cloud(r)}".strip()
@@ -163,7 +166,7 @@ def _cloud(r: Owned) -> str:
 
 def options_table(r: Owned) -> Table:
     """All options over the same chances."""
-    money, years = figures.code(r.fx), r.assembled.case.months / 12
+    money = figures.code(r.fx)
     columns: list[Made[Outcome]] = [
         column("option", _("Option"), lambda row: _option(r, row)),
         column("gpus", _("GPUs held"), lambda row: Cell(shown=_held(row), value=row.gpus)),
@@ -182,9 +185,9 @@ def options_table(r: Owned) -> Table:
     ]  # fmt: skip
     notes = [
         _(
-            "Over {years:g} years and {paths:,} paths of prices and figures, and of what a record or a "
+            "Over {years} and {paths:,} paths of prices and figures, and of what a record or a "
             "range leaves open of the demand; in brackets 80 % of them."
-        ).format(years=years, paths=PATHS),
+        ).format(years=years(r.assembled.case.months), paths=PATHS),
         _("Work that no held GPU takes {waits}; what own servers are worth at the end is taken off.").format(
             waits=_("waits, for at most 5 % of the time") if r.assembled.case.at_home else _("is rented by the hour")
         ),
@@ -226,7 +229,7 @@ def _option(r: Owned, row: Outcome) -> Cell:
 
 def _held(row: Outcome) -> str:
     """8 own + 4 committed for 1 year; nothing."""
-    parts = [_("{n} own").format(n=row.gpus)] if row.gpus else []
+    parts = [_("{n} own").format(n=figures.count(row.gpus))] if row.gpus else []
     for way, gpus in row.count.gpus.items():
         low, high = float(gpus.min()), float(gpus.max())
         if high > 0:
@@ -446,8 +449,8 @@ def _pays(row: BreakEven) -> Cell:
 def _energy(r: Owned) -> Iterator[Fact]:
     """What the work draws, owned and rented, with the carbon of the countries' electricity."""
     for one in r.energy:
-        text = _("{kwh} MWh over {years:g} years").format(
-            kwh=figures.number(one.kwh / 1000), years=r.assembled.case.months / 12
+        text = _("{kwh} MWh over {years}").format(
+            kwh=figures.number(one.kwh / 1000), years=years(r.assembled.case.months)
         )
         if one.kg_co2e is not None:
             text += _(", {tonnes} t CO2e").format(tonnes=figures.number(one.kg_co2e / 1000))

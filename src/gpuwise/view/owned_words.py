@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gpuwise.locale import N_, _, ngettext
+from gpuwise.units import MONTHS_PER_YEAR
+from gpuwise.view import figures
 
 OPTIONS = {
     "on-demand": N_("all cloud, on demand"),
@@ -69,6 +71,18 @@ def fleet(servers: int, site: str) -> str:
     office = ngettext("{n} server in the office", "{n} servers in the office", servers)
     colocation = ngettext("{n} server in colocation", "{n} servers in colocation", servers)
     return (office if site == "office" else colocation).format(n=servers)
+
+
+def gpus(number: int) -> str:
+    """1 GPU; 1,144 GPUs."""
+    return ngettext("{n} GPU", "{n} GPUs", number).format(n=figures.count(number))
+
+
+def years(months: int) -> str:
+    """1 year; 2.5 years."""
+    return ngettext("{n} year", "{n} years", 1 if months == MONTHS_PER_YEAR else 2).format(
+        n=f"{months / MONTHS_PER_YEAR:g}"
+    )
 
 
 def option(name: str) -> str:

@@ -255,7 +255,7 @@ def _preparation(request: RankRequest, rows: Sequence[Candidate]) -> Fact | None
     hours = sorted(c.time_parts_s["preparation"] / c.sessions / SECONDS_PER_HOUR for c in rows if _prepared(c))
     if not hours:
         return None
-    ends = dict.fromkeys(figures.duration(3600 * h) for h in (hours[0], hours[-1]))
+    ends = dict.fromkeys(figures.duration(SECONDS_PER_HOUR * h) for h in (hours[0], hours[-1]))
     return Fact(label=label, text=_("{time} a machine").format(time=_(" to ").join(ends)), why=_("assumed"))
 
 

@@ -33,12 +33,13 @@ def weights_table(weights: Weights, known: Mapping[str, Assumption], fx: Fx | No
         column("worth_usd", _("Worth to know"), lambda row: thousands(row.worth_usd, fx), kind="number", unit=money),
     ]  # fmt: skip
     left = sum(weight.total_fraction < SMALL for weight in weights.figures)
+    rest = ngettext("{n} more figure with a range decides less than 1 %.",
+                    "{n} more figures with a range decide less than 1 % each.", left).format(n=left)  # fmt: skip
     notes = [
         _("Sobol's total index: the share of the variance of rented / owned that would be left if only this figure "
           "were unknown; interactions count for each of their figures."),
-        ngettext("{n} more figure with a range decides less than 1 %.",
-                 "{n} more figures with a range decide less than 1 % each.", left).format(n=left),
-        _("Worth to know: how much less would be paid in expectation by somebody who knows it before he decides."),
+        *([rest] if left else []),
+        _("Worth to know: how much less would be paid in expectation by somebody who knew it before deciding."),
     ]  # fmt: skip
     return tabulate(_("What decides it"), columns, shown, notes)
 
@@ -54,8 +55,8 @@ def _four_digits(value: float) -> str:
 
 
 def thousands(usd: float, fx: Fx | None) -> Cell:
-    """Money that may be below 0, in thousands."""
-    return Cell(shown=f"{figures.in_currency(usd, fx) / 1000:,.0f}", value=usd)
+    """Money that may be below 0, in thousands; what rounds to 0 has no sign."""
+    return Cell(shown=f"{round(figures.in_currency(usd, fx) / 1000, 0) + 0.0:,.0f}", value=usd)
 
 
 def tornado(weights: Weights, fx: Fx | None, saved: str, note: str) -> Chart:
@@ -79,9 +80,11 @@ def tornado(weights: Weights, fx: Fx | None, saved: str, note: str) -> Chart:
     line = {"mark": {"type": "rule"}, "encoding": {"x": {"datum": middle}}}
     return Chart(
         title=_("Tornado: one figure at a time"),
-        alt=_("Bars of the saving over the range of each of {n} figures, around {middle}.").format(
-            n=len(rows), middle=f"{middle:,.0f}"
-        ),
+        alt=ngettext(
+            "Bar of the saving over the range of {n} figure, around {middle}.",
+            "Bars of the saving over the range of each of {n} figures, around {middle}.",
+            len(rows),
+        ).format(n=len(rows), middle=f"{middle:,.0f}"),
         spec={"$schema": SCHEMA, "data": {"values": rows}, "layer": [bars, line]},
         note=note,
         flat=True,
@@ -91,9 +94,12 @@ def tornado(weights: Weights, fx: Fx | None, saved: str, note: str) -> Chart:
 def lead_facts(leads: Iterable[LeadTime]) -> Iterator[Fact]:
     """Weeks from order to first job, by what is ordered."""
     for row in leads:
-        soon = ngettext("at once, up to {high} week", "at once, up to {high} weeks", 1 if row.high_weeks == 1 else 2)
-        text = _("{low} to {high} weeks") if row.low_weeks >= SOON_WEEKS else soon
-        text = text.format(low=f"{row.low_weeks:.3g}", high=f"{row.high_weeks:.3g}")
+        number = 1 if row.high_weeks == 1 else 2
+        soon = ngettext("at once, up to {high} week", "at once, up to {high} weeks", number)
+        later = ngettext("{low} to {high} week", "{low} to {high} weeks", number)
+        text = (later if row.low_weeks >= SOON_WEEKS else soon).format(
+            low=f"{row.low_weeks:.3g}", high=f"{row.high_weeks:.3g}"
+        )
         yield Fact(label=lead(row.kind), text=text, why=f"{row.source}, {row.observed}")
 
 

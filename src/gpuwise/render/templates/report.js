@@ -8,8 +8,12 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   const live = plot.appendChild(document.createElement("div"));
   live.className = "live";
   if (plot.clientWidth < 560) {
-    spec.config.legend.columns = 2;
-    spec.layer.at(-1).transform?.push({ filter: "datum.end" }); // names only at the ends of a frontier
+    const field = (spec.encoding ?? spec.layer[0].encoding).color?.field;
+    const longest = Math.max(...spec.data.values.map((point) => String(point[field] ?? "").length));
+    spec.config.legend.columns = longest > 16 ? 1 : 2;
+    spec.config.axisX = { titleAnchor: "end", labelBound: true }; // nothing of it beyond the edge
+    if (spec.data.values.some((point) => "end" in point))
+      spec.layer.at(-1).transform.push({ filter: "datum.end" }); // names only at the ends of a frontier
   }
   vegaEmbed(live, spec, {
     ast: true, // no code is made from text: the page's policy forbids it
