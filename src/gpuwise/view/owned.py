@@ -230,8 +230,8 @@ def _option(r: Owned, row: Outcome) -> Cell:
 def _held(row: Outcome) -> str:
     """8 own + 4 committed for 1 year; nothing."""
     parts = [_("{n} own").format(n=figures.count(row.gpus))] if row.gpus else []
-    for way, gpus in row.count.gpus.items():
-        low, high = float(gpus.min()), float(gpus.max())
+    for way, rented in row.count.gpus.items():
+        low, high = float(rented.min()), float(rented.max())
         if high > 0:
             number = f"{low:.0f}" if low == high else _("{low} to {high}").format(low=f"{low:.0f}", high=f"{high:.0f}")
             parts.append(f"{number} {option(way)}" if row.option == "mix" else number)
