@@ -325,6 +325,31 @@ def test_a_bill_that_ended_long_ago_is_said_to_be_old(rising):
     assert "months before" not in warned(usual(rising))
 
 
+def test_a_bill_of_long_ago_is_refused_with_its_last_month_and_what_to_do(rising):
+    with pytest.raises(InvalidInput) as caught:
+        answer(rising, as_of="2027-12-01", max_age="900")
+    assert "2026-11, 12 months before 2027-12-01" in str(caught.value.message)
+    assert "--as-of 2026-12-01" in str(caught.value.hint)
+    assert "11 months before" in warned(answer(rising, as_of="2027-11-30", max_age="900"))
+
+
+def test_credits_are_named_with_what_leaves_them_out(tmp_path):
+    def credited(name, usd):
+        path = bill(tmp_path / name, lambda _m, _d, _h: 4, range(8, 12))
+        credit = [row(datetime(2026, month, 20, tzinfo=UTC), datetime(2026, month, 21, tzinfo=UTC), "Credit", usd,
+                      ChargeCategory="Credit") for month in (9, 10)]  # fmt: skip
+        with path.open("a", encoding="utf-8", newline="") as file:
+            csv.DictWriter(file, COLUMNS, restval="").writerows(credit)
+        return answer(path)
+
+    plain, found = credited("none.csv", 0.002), credited("some.csv", -1234.5)
+    assert "credits took 2,469.00 USD off the bill, 2026-08 to 2026-11" in warned(found)
+    assert "lower by up to that much" in warned(found)
+    assert "credits" not in warned(plain)
+    assert found.used.paid.value == plain.used.paid.value, "they are not taken off"
+    assert "credits of 20.00 USD were taken back" in warned(credited("back.csv", 10))
+
+
 def test_a_bill_that_goes_on_after_the_day_of_the_answer_is_said_to(rising):
     assert "goes on after 2026-06-15" in warned(answer(rising, as_of="2026-06-15"))
     assert "goes on after" not in warned(usual(rising))

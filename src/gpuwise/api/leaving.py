@@ -5,7 +5,7 @@ from __future__ import annotations
 from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from math import log
 from pathlib import Path
 
@@ -198,6 +198,8 @@ def _uses(bill: Bill) -> list[Use]:
 
 LATE_MONTHS = 2
 """So many months after its last one a bill is old news."""
+GONE_MONTHS = 12
+"""So many months after it, it says nothing about today: its date to order would lie in the past, at today's prices."""
 
 
 def _old(first: date, as_of: date) -> tuple[Message, ...]:
@@ -206,15 +208,27 @@ def _old(first: date, as_of: date) -> tuple[Message, ...]:
     if months < 0:
         text = "the bill goes on after {day}, for which this is answered: prices of servers are those of that day"
         return (Message(text, day=as_of),)
+    if months >= GONE_MONTHS:
+        raise _gone(first, as_of, months)
     if months < LATE_MONTHS:
         return ()
     text = "the bill ends {n} months before {day}: use and prices may be others by now, and dates count from {month}"
     return (Message(text, n=months, day=as_of, month=f"{first:%Y-%m}"),)
 
 
+def _gone(first: date, as_of: date, months: int) -> InvalidInput:
+    last = first - timedelta(days=1)
+    text = "The last month of the bill is {month}, {n} months before {day}: its use and prices are of long ago."
+    return InvalidInput(
+        Message(text, month=f"{last:%Y-%m}", n=months, day=as_of),
+        Message("Give newer months; or ask as of then: --as-of {day}", day=first),
+    )
+
+
 def _left(request: ExitRequest, as_of: date) -> Left:
     bill = _read(request, as_of)
     found = used(request, bill, as_of)
+    late = _old(found.first, as_of)
     assembled = assemble(
         replace(request, gpu=(found.accelerator.id,)), found.accelerator, found.wanted, as_of, found.paid
     )
@@ -245,7 +259,7 @@ def _left(request: ExitRequest, as_of: date) -> Left:
         moving_usd=once,
         checklist=checklist(_uses(bill), services(), as_of),
         unknown=tuple(_unknown(request, assembled, site, move)),
-        warnings=(*_old(found.first, as_of), *_refused(bill), *bill.notes, *found.said, *notes, *_idle(request),
+        warnings=(*late, *_refused(bill), *bill.notes, *found.said, *notes, *_idle(request),
                   *assembled.notes, *rate_notes(fx, as_of)),
     )  # fmt: skip
 
