@@ -21,7 +21,7 @@ from gpuwise.render.data import json_text
 from gpuwise.request import ExitRequest, parse
 from gpuwise.sources import watch
 from gpuwise.units import HOURS_PER_MONTH
-from gpuwise.view.page import Chart, Table, Text
+from gpuwise.view.page import Chart, Facts, Table, Text
 from tests.test_faces import nulls_without_reason
 
 pytest.importorskip("duckdb", reason="DuckDB reads the bills (extra [focus])")
@@ -281,7 +281,9 @@ def test_uc_100_ways_out_with_their_condition_and_what_is_taken(rising):
 def test_cold_storage_bills_early_deletion_and_retrieval_on_any_way(rising):
     warm = answer(rising, data_size="100TB").moved
     found = answer(rising, data_size="100TB", cold_data=["Glacier Deep Archive=40TB:60d"]).moved
-    early_usd = 40_000 * 0.00099 * (180 - 60) * 24 / HOURS_PER_MONTH  # kept 60 of the 180 days that are billed
+    waits_days = 7 * usual(rising).assembled.case.figures["lead_weeks"].value
+    assert waits_days > 20
+    early_usd = 40_000 * 0.00099 * (180 - 60 - waits_days) * 24 / HOURS_PER_MONTH  # kept 60 days, and until it moves
     assert found.move.early_usd == pytest.approx(early_usd, rel=1e-12)
     assert found.move.retrieval_usd == pytest.approx(40_000 * 0.02, rel=1e-12)
     assert found.usd == pytest.approx(warm.usd + early_usd + 800, rel=1e-12)
@@ -309,6 +311,47 @@ def test_the_waiver_of_the_law_holds_for_its_customers_once_it_is_in_force(risin
     )
     assert before.moved.usd > 0
     assert (after.moved.best.kind, after.moved.usd) == ("waiver", 0.0)
+
+
+def facts_of(*files, **said):
+    """The sentence that answers, and the facts of the page: label -> (text, why)."""
+    page = faces.exit(asked(*files, **said), today=DAY).page()
+    facts = [fact for block in page.blocks if isinstance(block, Facts) for fact in block.facts]
+    return page.blocks[0].text, {fact.label: (fact.text, fact.why) for fact in facts}
+
+
+def test_data_that_changes_faster_than_the_line_is_said_right_after_the_date(rising):
+    said = {"data_size": "5PB", "link": "1Gbit/s", "data_change": "100%"}
+    found = answer(rising, **said)
+    assert (found.advice, found.moved.usd) == ("leave", None)
+    text, facts = facts_of(rising, **said)
+    assert "cannot be moved over this line (5e+06 GB change a day" in text
+    assert text.endswith("the date holds only without it.")
+    assert "unknown and not contained" in facts["What leaving costs"][1]
+    assert "0 USD of moving" not in facts["What leaving costs"][1]
+    document = json.loads(json_text(faces.exit(asked(rising, **said), today=DAY).json()))["result"]
+    for part, key in ((document, "moving_usd"), (document["data_move"], "usd")):
+        assert part[key] is None
+        assert "never catches up" in part[f"{key}_reason"]
+    with_work = facts_of(rising, **said, moving_cost="40000")[1]["What leaving costs"][1]
+    assert "40,000 USD of moving; what it costs to take the data out is unknown" in with_work
+    assert "cannot be moved" not in facts_of(rising, **{**said, "data_change": "0.01%"})[0]
+
+
+def test_data_without_a_price_to_leave_is_said_with_its_reason(tmp_path):
+    path = bill(tmp_path / "other.csv", lambda _m, _d, _h: 4, range(8, 12))
+    path.write_text(path.read_text("utf-8").replace("AWS,AWS", "Elsewhere,Elsewhere"), "utf-8")
+    text, facts = facts_of(path, data_size="50TB")
+    assert "what it costs to move the data is not known (the provider's price" in text
+    assert "unknown and not contained" in facts["What leaving costs"][1]
+
+
+def test_what_moving_costs_is_never_0_where_nobody_said_it(rising):
+    assert "unknown and not contained" in facts_of(rising)[1]["What leaving costs"][1]
+    result = json.loads(json_text(faces.exit(asked(rising), today=DAY).json()))["result"]
+    assert result["moving_usd"] is None
+    assert "--moving-cost" in result["moving_usd_reason"]
+    assert answer(rising, moving_cost="40000").moving_reason is None
 
 
 def test_what_nobody_said_is_named_as_not_contained(rising):
@@ -358,10 +401,9 @@ def test_a_bill_that_goes_on_after_the_day_of_the_answer_is_said_to(rising):
 def test_uc_096_the_cloud_is_paid_until_the_servers_are_there(rising):
     assert paid_back_months(np.full(60, 7500.0), 150_000.0, 30 / (365 / 12 / 7)) == pytest.approx(26.9, abs=0.05)
     assert paid_back_months(np.full(20, 7500.0), 150_000.0, 7.0) is None
-    page = faces.exit(asked(rising), today=DAY).page()
-    facts = {fact.label: fact.text for block in page.blocks if hasattr(block, "facts") for fact in block.facts}
-    assert "all the same" in facts["Meanwhile"]
-    assert "months after an order" in facts["Paid back"]
+    facts = facts_of(rising)[1]
+    assert "all the same" in facts["Meanwhile"][0]
+    assert "months after an order" in facts["Paid back"][0]
 
 
 def test_a_commitment_moves_the_order_to_its_end(rising):

@@ -54,7 +54,8 @@ class Left:
     """The answer to `exit`. used: what the bill says; exit: when to leave, in months from `used.first`; site: where own
     servers would stand; moved: the data, None where nobody says how much; unknown: what is not contained.
 
-    moving_usd: all that moving costs once, as far as it is known."""
+    moving_usd: what moving costs once, as far as it is known. moving_reason: why that is not all of it, None: it is.
+    """
 
     request: ExitRequest
     as_of: date
@@ -67,6 +68,7 @@ class Left:
     promises: tuple[Promise, ...]
     moved: Moved | None
     moving_usd: Usd
+    moving_reason: Message | None
     checklist: Checklist
     unknown: tuple[Message, ...]
     warnings: tuple[Message, ...] = ()
@@ -257,6 +259,7 @@ def _left(request: ExitRequest, as_of: date) -> Left:
         promises=promises,
         moved=move,
         moving_usd=once,
+        moving_reason=_moving_reason(request, move),
         checklist=checklist(_uses(bill), services(), as_of),
         unknown=tuple(_unknown(request, assembled, site, move)),
         warnings=(*late, *_refused(bill), *bill.notes, *found.said, *notes, *_idle(request),
@@ -325,6 +328,14 @@ def _level_sd(found: Used) -> float:
     return log(found.seen.high_gpu_h_per_month / found.seen.low_gpu_h_per_month) / (2 * Z80)
 
 
+def _moving_reason(request: ExitRequest, move: Moved | None) -> Message | None:
+    """Why what moving costs is not known; None where what was said of it has a price."""
+    if move is not None:
+        return move.usd_reason
+    said = request.moving_usd is not None
+    return None if said else Message("nobody says what moving costs (--moving-cost), or what data moves (--data-size)")
+
+
 def _unknown(request: ExitRequest, assembled: Assembled, site: str, move: Moved | None) -> list[Message]:
     room = LEFT_OUT["office_usd_per_month"][1]
     found = [each for each in assembled.missing if each != room or site == "office"]
@@ -333,7 +344,8 @@ def _unknown(request: ExitRequest, assembled: Assembled, site: str, move: Moved 
     if move is None:
         found.append(Message("the data that has to move (--data-size)"))
     elif move.usd is None:
-        found.append(Message("the price of taking the data out of {provider}", provider=move.provider))
+        text = "the price of taking the data out of {provider} ({why})"
+        found.append(Message(text, provider=move.provider, why=move.usd_reason))
     return found
 
 

@@ -45,7 +45,7 @@ def _left(r: api.Left) -> Mapping[str, Any]:
             **_of_the_bill(r),
             **_dates(r),
             **_money(r),
-            "moving_usd": r.moving_usd,
+            **_moving(r),
             "data_move": None if r.moved is None else data_move(r.moved),
             "checklist": _checklist(r.checklist),
             "lead_times": r.assembled.leads,
@@ -96,6 +96,12 @@ def _money(r: api.Left) -> Mapping[str, Any]:
         "payback_months": r.payback_months,
         "weights": _weights(e.weights),
     }  # fmt: skip
+
+
+def _moving(r: api.Left) -> Mapping[str, Any]:
+    if r.moving_reason is not None:
+        return {"moving_usd": None, "moving_usd_reason": words(r.moving_reason)}
+    return {"moving_usd": r.moving_usd}
 
 
 def _of_the_bill(r: api.Left) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cold:
-    """Data in a cold tier. stored_days: how long it will have lain there."""
+    """Data in a cold tier. stored_days: how long it will have lain there when it moves."""
 
     tier: ColdTier
     gb: Gigabytes

@@ -15,7 +15,7 @@ from gpuwise.own.decide import Range
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
 from gpuwise.view.checklist import checklist_blocks, lock_in
-from gpuwise.view.moving import moving_table
+from gpuwise.view.moving import moving_table, unmoved
 from gpuwise.view.owned_words import fleet
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
@@ -32,7 +32,7 @@ def left_page(r: Left) -> Page:
 
 def _blocks(r: Left) -> Iterator[Block]:
     known = {name: one for name, one in r.assembled.case.figures.by_name.items() if _counts(r, name)}
-    yield Text(text=in_short(r), role="answer")
+    yield Text(text=" ".join(filter(None, (in_short(r), _unmoved(r)))), role="answer")
     yield Text(text=_asked(r))
     yield dates_table(r)
     yield Facts(title=_("The premium, and what leaving costs"), facts=tuple(_meter(r)))
@@ -88,6 +88,11 @@ def in_short(r: Left) -> str:
                "order them now, for they take their time.")  # fmt: skip
     low, high = _month(r, r.exit.p10_month), _month(r, r.exit.p90_month)
     return (urgent if now else text).format(**values, low=low, high=high)
+
+
+def _unmoved(r: Left) -> str:
+    """What the date leaves out because nobody can move it, or knows at what price."""
+    return "" if r.moved is None else unmoved(r.moved, dated=r.advice in ("leave", "later"))
 
 
 def _month(r: Left, number: int | None) -> str:
@@ -197,8 +202,7 @@ def _meter(r: Left) -> Iterator[Fact]:
                why=_("cloud bill less what {fleet} would have cost to run, {first} to {last}").format(
                    fleet=fleet(servers, r.site), first=r.used.months[0], last=r.used.months[-1]))  # fmt: skip
     yield Fact(label=_("What leaving costs"), text=text(amount=_whole(r, e.barrier_usd), money=money),
-               why=_("the servers less their worth at the end, and {usd} {money} of moving").format(
-                   usd=_whole(r, r.moving_usd), money=money))  # fmt: skip
+               why=_of_moving(r).format(usd=_whole(r, r.moving_usd), money=money))  # fmt: skip
     yield Fact(label=_("How many to own now"), text=_("{gpus} GPUs ({fleet})").format(
         gpus=e.gpus, fleet=fleet(e.servers, r.site)) if e.servers else _("none"))  # fmt: skip
     needed = _("none: no use of them would pay") if e.break_even_fraction is None else figures.percent(
@@ -206,6 +210,15 @@ def _meter(r: Left) -> Iterator[Fact]:
     why = _("{fleet} with today's work; break-even utilisation {needed}")
     why = why.format(fleet=fleet(servers, r.site), needed=needed)
     yield Fact(label=_("Busy"), text=figures.percent(e.utilisation_fraction), why=why)
+
+
+def _of_moving(r: Left) -> str:
+    if r.moving_reason is None:
+        return _("the servers less their worth at the end, and {usd} {money} of moving")
+    if not r.moving_usd:
+        return _("the servers less their worth at the end; what moving costs is unknown and not contained")
+    return _("the servers less their worth at the end, and {usd} {money} of moving; what it costs to take the data out "
+             "is unknown and not contained")  # fmt: skip
 
 
 def _whole(r: Left, usd: float) -> str:
