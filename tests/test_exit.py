@@ -441,8 +441,25 @@ def test_a_service_that_is_named_twice_counts_once():
 
 def test_a_service_that_nobody_has_is_refused_with_the_nearest():
     with pytest.raises(UnknownName, match="SageMakr") as caught:
-        exit_(parse(ExitRequest, {"services": ["S3,SageMakr"]}), today=DAY)
-    assert "sagemaker" in caught.value.nearest
+        exit_(parse(ExitRequest, {"services": ["SageMakr,Qwertz"]}), today=DAY)
+    assert "Amazon SageMaker" in caught.value.nearest
+
+
+def test_an_unknown_service_among_known_ones_is_listed_as_unknown_with_the_nearest():
+    words = ("--services", "S3,SageMakr,Qwertz,qwertz")
+    found = exit_(parse(ExitRequest, {"services": [words[1]]}), today=DAY)
+    assert [(item.use.name, item.service is None) for item in found.checklist.items] == [
+        ("S3", False), ("SageMakr", True), ("Qwertz", True),
+    ]  # fmt: skip
+    assert found.checklist.unknown_fraction == pytest.approx(2 / 3)
+    assert '"SageMakr" is not in the table; nearest: Amazon SageMaker' in warned(found)
+    result = run(*words)
+    assert result.exit_code == 0
+    assert "67 % of them are not in the table" in " ".join(result.stdout.split())
+    assert "not in the table; nearest: Amazon SageMaker" in run(*words, "--csv").stdout
+    service = json.loads(run(*words, "--json").stdout)["result"]["checklist"]["services"][1]
+    assert (service["service"], service["nearest"]) == (None, ["Amazon SageMaker"])
+    assert service["service_reason"].startswith("not in the table; nearest")
 
 
 # ---- watch, forms, exit codes ----

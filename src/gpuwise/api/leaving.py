@@ -17,12 +17,11 @@ from gpuwise.api.billed import Used, used
 from gpuwise.api.moving import Moved, moved
 from gpuwise.api.owning import with_scenario
 from gpuwise.api.world import rate_notes, rate_on, shown_in
-from gpuwise.asset import Service
 from gpuwise.errors import InvalidInput, Message, MissingEvidence, UnknownName
 from gpuwise.estimate import Z80
 from gpuwise.model import Fx
 from gpuwise.own.case import WEEKS_PER_MONTH
-from gpuwise.own.checklist import Checklist, Use, checklist
+from gpuwise.own.checklist import Checklist, Item, Use, checklist
 from gpuwise.own.demand import assumed, staged
 from gpuwise.own.figures import figures, stated
 from gpuwise.own.leaving import Exit, Leaving, Promise, leave, paid_back_months
@@ -30,7 +29,6 @@ from gpuwise.own.usage import Bill, Commitment
 from gpuwise.request import ExitRequest
 from gpuwise.sources import watch
 from gpuwise.sources.instances import instances
-from gpuwise.sources.offered import nearest
 from gpuwise.store import package
 from gpuwise.store.leaving import services
 from gpuwise.units import HOURS_PER_MONTH, Usd
@@ -174,21 +172,23 @@ def _refuse_nothing(request: ExitRequest) -> None:
 def _listed(request: ExitRequest, as_of: date) -> Listed:
     provider = request.provider[0] if request.provider else None
     found = checklist([Use(provider=provider, name=name) for name in request.services], services(), as_of)
+    if not any(item.service for item in found.items):
+        raise _nobody_has(found.items[0])
+    once: dict[object, Use] = {}
     for item in found.items:
-        if item.service is None:
-            raise _nobody_has(item.use.name)
-    once: dict[Service | None, Use] = {}
-    for item in found.items:
-        once.setdefault(item.service, item.use)  # EC2 and Amazon EC2 are one
-    return Listed(request=request, as_of=as_of, checklist=checklist(once.values(), services(), as_of))
+        once.setdefault(item.service or item.use.name.casefold(), item.use)  # EC2 and Amazon EC2 are one
+    found = checklist(once.values(), services(), as_of)
+    text = '--services: "{name}" is {missing}'
+    unknown = (Message(text, name=item.use.name, missing=item.missing) for item in found.items if item.missing)
+    return Listed(request=request, as_of=as_of, checklist=found, warnings=tuple(unknown))
 
 
-def _nobody_has(name: str) -> UnknownName:
-    names = [spelled for one in services() for spelled in (one.name, *one.names)]
-    near = nearest(name, names)
-    hint = Message("Did you mean {names}?", names=", ".join(near)) if near else Message(
-        "Write it as the bill does, such as Amazon SageMaker.")  # fmt: skip
-    return UnknownName(Message('--services: there is no "{name}" in the table.', name=name), hint, near)
+def _nobody_has(item: Item) -> UnknownName:
+    spelled = Message("Write it as the bill does, such as Amazon SageMaker.")
+    hint = Message("Did you mean {names}?", names=", ".join(item.nearest)) if item.nearest else spelled
+    return UnknownName(
+        Message('--services: there is no "{name}" in the table.', name=item.use.name), hint, item.nearest
+    )
 
 
 def _uses(bill: Bill) -> list[Use]:

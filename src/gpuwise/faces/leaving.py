@@ -143,5 +143,11 @@ def _checklist(found: Checklist) -> Mapping[str, Any]:
 
 
 def _item(item: Item) -> Mapping[str, Any]:
-    return {"provider": item.use.provider or (item.service.provider if item.service else ""), "name": item.use.name,
-            "usd": item.use.usd, "fraction": item.fraction, "service": item.service}  # fmt: skip
+    return {
+        "provider": item.use.provider or (item.service.provider if item.service else ""),
+        "name": item.use.name,
+        "usd": item.use.usd,
+        "fraction": item.fraction,
+        "service": item.service,
+        **({} if item.missing is None else {"service_reason": words(item.missing), "nearest": list(item.nearest)}),
+    }

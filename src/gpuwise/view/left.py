@@ -14,7 +14,7 @@ from gpuwise.locale import _, words
 from gpuwise.own.decide import Range
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
-from gpuwise.view.checklist import checklist_blocks, lock_in
+from gpuwise.view.checklist import checklist_table, lock_in
 from gpuwise.view.moving import moving_table, unmoved
 from gpuwise.view.owned_words import fleet
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
@@ -47,7 +47,7 @@ def _blocks(r: Left) -> Iterator[Block]:
     note = _("Right of 0 leaving now is cheaper; the line is the middle case.")
     yield tornado(r.exit.weights, r.fx, _("Saved by leaving now"), note)
     yield Text(text=lock_in(r.checklist))
-    yield from checklist_blocks(r.checklist)
+    yield checklist_table(r.checklist)
     yield figures_table(known)
     if r.unknown:
         left_out = "; ".join(words(each) for each in r.unknown)
