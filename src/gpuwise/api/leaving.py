@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpuwise.api.assembly import LEFT_OUT, Assembled, assemble
 from gpuwise.api.billed import Used, used
+from gpuwise.api.committed import Committed, committed, promised
 from gpuwise.api.moving import Moved, moved
 from gpuwise.api.owning import with_scenario
 from gpuwise.api.world import rate_notes, rate_on, shown_in
@@ -25,13 +25,13 @@ from gpuwise.own.checklist import Checklist, Item, Use, checklist
 from gpuwise.own.demand import assumed, staged
 from gpuwise.own.figures import figures, stated
 from gpuwise.own.leaving import Exit, Leaving, Promise, leave, paid_back_months
-from gpuwise.own.usage import Bill, Commitment
+from gpuwise.own.usage import Bill
 from gpuwise.request import ExitRequest
 from gpuwise.sources import watch
 from gpuwise.sources.instances import instances
 from gpuwise.store import package
 from gpuwise.store.leaving import services
-from gpuwise.units import HOURS_PER_MONTH, Usd
+from gpuwise.units import Usd
 
 Floats = NDArray[np.float64]
 IDLE = "idle_billed_fraction"
@@ -50,7 +50,8 @@ class Listed:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Left:
     """The answer to `exit`. used: what the bill says; exit: when to leave, in months from `used.first`; site: where own
-    servers would stand; moved: the data, None where nobody says how much; unknown: what is not contained.
+    servers would stand; promises: what must be paid on, and committed: all commitments of the bill; moved: the data,
+    None where nobody says how much; unknown: what is not contained.
 
     moving_usd: what moving costs once, as far as it is known. moving_reason: why that is not all of it, None: it is.
     """
@@ -64,6 +65,7 @@ class Left:
     exit: Exit
     site: str
     promises: tuple[Promise, ...]
+    committed: tuple[Committed, ...]
     moved: Moved | None
     moving_usd: Usd
     moving_reason: Message | None
@@ -239,7 +241,7 @@ def _left(request: ExitRequest, as_of: date) -> Left:
     where = _biggest(bill)
     move = moved(request, *where, as_of, assembled.case.figures["lead_weeks"].value)
     once = (request.moving_usd or 0.0) + (0.0 if move is None else move.usd or 0.0)
-    promises, notes = _promises(request, bill, found.first)
+    promises, notes = promised(request, bill, found.first)
     fx = shown_in(request, as_of)
     return Left(
         request=request,
@@ -257,6 +259,7 @@ def _left(request: ExitRequest, as_of: date) -> Left:
         ),
         site=site,
         promises=promises,
+        committed=committed(bill, found.first),
         moved=move,
         moving_usd=once,
         moving_reason=_moving_reason(request, move),
@@ -347,53 +350,3 @@ def _unknown(request: ExitRequest, assembled: Assembled, site: str, move: Moved 
         text = "the price of taking the data out of {provider} ({why})"
         found.append(Message(text, provider=move.provider, why=move.usd_reason))
     return found
-
-
-# ---- commitments ----
-
-
-def _promises(request: ExitRequest, bill: Bill, first: date) -> tuple[tuple[Promise, ...], list[Message]]:
-    """Commitments that go on after the bill: those that the person says, and those of which the bill has the end."""
-    notes: list[Message] = []
-    found = []
-    for said in request.committed_until:
-        if said.until < first:
-            notes.append(Message("--committed-until {day} has passed, and changes nothing", day=said.until))
-            continue
-        end = _months_until(said.until, first)
-        found.append(Promise(name=f"{said.until:%Y-%m-%d}", usd_per_month=said.usd_per_month, end_month=end))
-    said_ends = {(said.until.year, said.until.month) for said in request.committed_until}
-    for one in bill.commitments:
-        if one.gpu_fraction is None and one.unused > 0:
-            text = "commitment {name}: nothing used it, so it is not known whether it is for GPUs; it is not contained"
-            notes.append(Message(text, name=one.id))
-            continue
-        if one.until is not None and (one.until.year, one.until.month) in said_ends:
-            continue  # what the person says of that end stands for it
-        monthly = _monthly_usd(one, first)
-        if monthly <= 0:
-            continue
-        if one.until is not None and one.until.date() > first:
-            end = _months_until(one.until.date(), first)
-            found.append(Promise(name=one.id, usd_per_month=monthly, end_month=end))
-        elif not request.committed_until:
-            text = (
-                "commitment {name}: {usd:,.0f} USD a month, and the bill does not say until when; say "
-                "--committed-until DATE=MONEY"
-            )
-            notes.append(Message(text, name=one.id, usd=monthly))
-    return tuple(found), notes
-
-
-def _monthly_usd(one: Commitment, first: date) -> Usd:
-    """What its GPUs cost a month, used or not; 0 where it has ended with the bill or before."""
-    if (first - one.last.date()).days > 1:
-        return 0.0
-    seen = min(one.last.date(), first) - one.first.date()  # the purchase's row ends with its term, after the bill
-    months = max(24 * seen.days / HOURS_PER_MONTH, 1.0)
-    return (one.used + one.unused) * (one.gpu_fraction or 0.0) / months
-
-
-def _months_until(day: date, first: date) -> float:
-    whole = 12 * (day.year - first.year) + day.month - first.month
-    return whole + day.day / monthrange(day.year, day.month)[1]

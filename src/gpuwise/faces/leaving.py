@@ -7,10 +7,11 @@ from datetime import date
 from typing import Any
 
 from gpuwise.api import leaving as api
+from gpuwise.api.committed import Committed
 from gpuwise.faces.answer import Answer, document
 from gpuwise.faces.moving import data_move
 from gpuwise.faces.owning import figure, spread
-from gpuwise.locale import words
+from gpuwise.locale import _, words
 from gpuwise.own.checklist import Checklist, Item
 from gpuwise.own.leaving import When
 from gpuwise.own.sensitivity import Weights
@@ -74,7 +75,26 @@ def _dates(r: api.Left) -> Mapping[str, Any]:
              "p_before": e.p_before[one.name]}
             for one in r.promises
         ],
+        "commitments_of_the_bill": [_commitment(one) for one in r.committed],
     }  # fmt: skip
+
+
+def _commitment(one: Committed) -> Mapping[str, Any]:
+    found = one.commitment
+    return {
+        "name": found.id,
+        "provider": found.provider,
+        "type": found.type,
+        "used_usd": found.used,
+        "unused_usd": found.unused,
+        "utilisation_fraction": found.utilisation_fraction,
+        "utilisation_fraction_reason": _("the bill does not say whether it was used"),
+        "gpu_fraction": found.gpu_fraction,
+        "gpu_fraction_reason": _("nothing used it"),
+        "bought_usd": found.bought,
+        "end": one.end,
+        "end_reason": _("the bill does not say until when"),
+    }
 
 
 def _money(r: api.Left) -> Mapping[str, Any]:

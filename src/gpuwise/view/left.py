@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from gpuwise.api.leaving import Left
 from gpuwise.estimate import Interval
 from gpuwise.locale import _, words
@@ -15,6 +13,7 @@ from gpuwise.own.decide import Range
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
 from gpuwise.view.checklist import checklist_table, lock_in
+from gpuwise.view.committed import commitment_facts
 from gpuwise.view.moving import moving_table, unmoved
 from gpuwise.view.owned_words import fleet
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
@@ -38,8 +37,8 @@ def _blocks(r: Left) -> Iterator[Block]:
     yield Facts(title=_("The premium, and what leaving costs"), facts=tuple(_meter(r)))
     yield _meter_chart(r)
     yield Facts(title=_("Leaving now, and waiting"), facts=tuple(_value(r)))
-    if r.promises:
-        yield Facts(title=_("Commitments"), facts=tuple(_renewals(r)))
+    if facts := tuple(commitment_facts(r)):
+        yield Facts(title=_("Commitments"), facts=facts)
     yield Facts(title=_("From order to first job"), facts=(*lead_facts(r.assembled.leads), *_waiting(r)))
     if r.moved is not None:
         yield moving_table(r.moved, r.fx)
@@ -275,15 +274,6 @@ def _value(r: Left) -> Iterator[Fact]:
 def _spread(r: Left, given: Range) -> str:
     low, value, high = (figures.in_currency(x, r.fx) / 1000 for x in (given.p10, given.p50, given.p90))
     return figures.interval(Interval(value=value, low=low, high=high))
-
-
-def _renewals(r: Left) -> Iterator[Fact]:
-    for promise in r.promises:
-        text = _("{money_a_month} {money} a month until {month}; the date comes before it with {chance}")
-        yield Fact(label=promise.name, text=text.format(
-            money_a_month=_whole(r, promise.usd_per_month), money=figures.code(r.fx),
-            month=r.month(int(np.ceil(promise.end_month)) - 1),
-            chance=figures.chance_in_words(r.exit.p_before[promise.name])))  # fmt: skip
 
 
 def _waiting(r: Left) -> Iterator[Fact]:
