@@ -250,7 +250,7 @@ def test_data_that_changes_faster_than_the_line_is_said_right_after_the_date(ris
     found = answer(rising, **said)
     assert (found.advice, found.moved.usd) == ("leave", None)
     text, facts = facts_of(rising, **said)
-    assert "cannot be moved over this line (5e+06 GB change a day" in text
+    assert "cannot be moved over this line (5,000,000 GB change a day" in text
     assert text.endswith("the date holds only without it.")
     assert "unknown and not contained" in facts["What leaving costs"][1]
     assert "0 USD of moving" not in facts["What leaving costs"][1]

@@ -70,6 +70,7 @@ def test_the_order_waits_for_the_end_of_what_was_bought(bound, tmp_path):
     assert (free.promises, free.exit.order_month) == ((), 0)
     assert found.exit.order_month == 8 - round(found.lead_months + 0.5), "so that servers are there when it ends"
     assert "does not say until when" in warned(free)
+    assert "The order waits for the end of a commitment" in facts_of(bound)[0]
     stranded = found.promises[0].usd_per_month * (found.promises[0].end_month - found.lead_months)
     assert free.exit.value_usd.p50 - found.exit.value_usd.p50 > 0.3 * stranded, "paid on for the work that has left"
 

@@ -20,6 +20,8 @@ from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
 
 NEVER = "never"
+DATED = ("leave", "later")
+"""Advice that names a date."""
 OF_OTHERS = ("committed", "spot", "dedicated")
 """Figures of ways to rent, of which none is asked here."""
 
@@ -31,7 +33,7 @@ def left_page(r: Left) -> Page:
 
 def _blocks(r: Left) -> Iterator[Block]:
     known = {name: one for name, one in r.assembled.case.figures.by_name.items() if _counts(r, name)}
-    yield Text(text=" ".join(filter(None, (in_short(r), _unmoved(r)))), role="answer")
+    yield Text(text=" ".join(filter(None, (in_short(r), _waits(r), _unmoved(r)))), role="answer")
     yield Text(text=_asked(r))
     yield dates_table(r)
     yield Facts(title=_("The premium, and what leaving costs"), facts=tuple(_meter(r)))
@@ -89,9 +91,17 @@ def in_short(r: Left) -> str:
     return (urgent if now else text).format(**values, low=low, high=high)
 
 
+def _waits(r: Left) -> str:
+    """Why the order comes after the date."""
+    month, order = r.exit.month, r.exit.order_month
+    if r.advice not in DATED or month is None or order is None or order <= month:
+        return ""
+    return _("The order waits for the end of a commitment, which would be paid on for work that has left.")
+
+
 def _unmoved(r: Left) -> str:
     """What the date leaves out because nobody can move it, or knows at what price."""
-    return "" if r.moved is None else unmoved(r.moved, dated=r.advice in ("leave", "later"))
+    return "" if r.moved is None else unmoved(r.moved, dated=r.advice in DATED)
 
 
 def _month(r: Left, number: int | None) -> str:
