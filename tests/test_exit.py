@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from gpuwise import faces
 from gpuwise.api.leaving import exit_
-from gpuwise.cli import Session, program
 from gpuwise.errors import InvalidInput, MissingEvidence, UnknownName
 from gpuwise.own.leaving import paid_back_months
 from gpuwise.render.data import json_text
@@ -22,78 +20,16 @@ from gpuwise.request import ExitRequest, parse
 from gpuwise.sources import watch
 from gpuwise.units import HOURS_PER_MONTH
 from gpuwise.view.page import Chart, Table, Text
+from tests.bills import COLUMNS, DAY, answer, asked, bill, facts_of, row, run, warned
 from tests.test_faces import nulls_without_reason
 
 pytest.importorskip("duckdb", reason="DuckDB reads the bills (extra [focus])")
-DAY = date(2026, 12, 1)
-HOUR = timedelta(hours=1)
-H100 = {"machine": "p5.48xlarge", "gpus": 8, "usd_per_hour": 55.04}
-COLUMNS = (
-    "ProviderName", "PublisherName", "ServiceName", "ServiceCategory", "ChargeCategory", "ChargeDescription",
-    "BillingCurrency", "ChargePeriodStart", "ChargePeriodEnd", "BillingPeriodStart", "BilledCost", "EffectiveCost",
-    "ConsumedQuantity", "ConsumedUnit", "PricingCategory", "RegionId", "SkuPriceDetails",
-)  # fmt: skip
-
-
-def row(start, end, service, usd, currency="USD", **more):
-    return {
-        "ProviderName": "AWS", "PublisherName": "AWS", "ServiceName": service, "ServiceCategory": "Other",
-        "ChargeCategory": "Usage", "ChargeDescription": service, "BillingCurrency": currency,
-        "ChargePeriodStart": f"{start:%Y-%m-%dT%H:%M:%SZ}", "ChargePeriodEnd": f"{end:%Y-%m-%dT%H:%M:%SZ}",
-        "BillingPeriodStart": f"{start:%Y-%m}-01T00:00:00Z", "BilledCost": f"{usd}", "EffectiveCost": f"{usd}",
-        "PricingCategory": "Standard", "RegionId": "us-east-1", **more,
-    }  # fmt: skip
-
-
-def machines(start, hours, number, machine, gpus, usd_per_hour, **more):
-    """One row: so many machines for so many hours."""
-    details = {"SkuPriceDetails": json.dumps({"GpuCount": gpus, "InstanceType": machine})}
-    quantity = {"ConsumedQuantity": f"{number * hours}", "ConsumedUnit": "Hours"}
-    text = f"per On Demand Linux {machine} Instance Hour"
-    return row(start, start + hours * HOUR, "Amazon Elastic Compute Cloud", number * hours * usd_per_hour,
-               **details, **quantity, ChargeDescription=text, **more)  # fmt: skip
-
-
-OTHERS = (("Amazon Simple Storage Service", 9000), ("Amazon SageMaker", 4000), ("Amazon DynamoDB", 2500), ("Mine", 700))
-
-
-def bill(path: Path, wanted, months=range(1, 12), step_h=4, others=OTHERS, **machine) -> Path:
-    """wanted: (month, day, hour) -> machines at work. Rows of step_h hours."""
-    rows = []
-    for month in months:
-        first = datetime(2026, month, 1, tzinfo=UTC)
-        after = (first + timedelta(days=32)).replace(day=1)
-        moment = first
-        while moment < after:
-            if number := wanted(month, moment.day, moment.hour):
-                rows.append(machines(moment, step_h, number, **{**H100, **machine}))
-            moment += step_h * HOUR
-        currency = machine.get("currency", "USD")
-        rows += [row(first, after, service, usd, currency) for service, usd in others]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
-
-
-def asked(*files, **said):
-    options = {name.replace("_", "-"): value for name, value in said.items()}
-    return parse(ExitRequest, {"files": [str(file) for file in files]} | options, usd_per=lambda _code: 1.1567)
-
-
-def answer(*files, today=DAY, **said):
-    return exit_(asked(*files, **said), today=today)
 
 
 @cache
 def usual(path):
     """Of a bill, without options: asked once."""
     return answer(path)
-
-
-def run(*words, today=DAY):
-    return CliRunner().invoke(program, ("exit", *map(str, words)), obj=Session(today=today))
 
 
 @pytest.fixture(scope="module")
@@ -196,10 +132,6 @@ def test_a_trend_goes_on_for_as_long_as_it_was_seen(rising):
 # ---- what the bill does and does not say ----
 
 
-def warned(found) -> str:
-    return " | ".join(map(str, found.warnings))
-
-
 def test_the_gpu_with_most_hours_is_asked_about_and_the_others_are_named(tmp_path):
     def both(path):
         bill(path, lambda _m, _d, _h: 2)
@@ -279,9 +211,10 @@ def test_uc_100_ways_out_with_their_condition_and_what_is_taken(rising):
 
 
 def test_cold_storage_bills_early_deletion_and_retrieval_on_any_way(rising):
-    warm = answer(rising, data_size="100TB").moved
-    found = answer(rising, data_size="100TB", cold_data=["Glacier Deep Archive=40TB:60d"]).moved
-    early_usd = 40_000 * 0.00099 * (180 - 60) * 24 / HOURS_PER_MONTH  # kept 60 of the 180 days that are billed
+    waits_days, soon = 7 * 8, {"data_size": "100TB", "set": ["lead_weeks=8"]}
+    warm = answer(rising, **soon).moved
+    found = answer(rising, **soon, cold_data=["Glacier Deep Archive=40TB:60d"]).moved
+    early_usd = 40_000 * 0.00099 * (180 - 60 - waits_days) * 24 / HOURS_PER_MONTH  # kept 60 days, and until it moves
     assert found.move.early_usd == pytest.approx(early_usd, rel=1e-12)
     assert found.move.retrieval_usd == pytest.approx(40_000 * 0.02, rel=1e-12)
     assert found.usd == pytest.approx(warm.usd + early_usd + 800, rel=1e-12)
@@ -311,6 +244,40 @@ def test_the_waiver_of_the_law_holds_for_its_customers_once_it_is_in_force(risin
     assert (after.moved.best.kind, after.moved.usd) == ("waiver", 0.0)
 
 
+def test_data_that_changes_faster_than_the_line_is_said_right_after_the_date(rising):
+    said = {"data_size": "5PB", "link": "1Gbit/s", "data_change": "100%"}
+    found = answer(rising, **said)
+    assert (found.advice, found.moved.usd) == ("leave", None)
+    text, facts = facts_of(rising, **said)
+    assert "cannot be moved over this line (5,000,000 GB change a day" in text
+    assert text.endswith("the date holds only without it.")
+    assert "unknown and not contained" in facts["What leaving costs"][1]
+    assert "0 USD of moving" not in facts["What leaving costs"][1]
+    document = json.loads(json_text(faces.exit(asked(rising, **said), today=DAY).json()))["result"]
+    for part, key in ((document, "moving_usd"), (document["data_move"], "usd")):
+        assert part[key] is None
+        assert "never catches up" in part[f"{key}_reason"]
+    with_work = facts_of(rising, **said, moving_cost="40000")[1]["What leaving costs"][1]
+    assert "40,000 USD of moving; what it costs to take the data out is unknown" in with_work
+    assert "cannot be moved" not in facts_of(rising, **{**said, "data_change": "0.01%"})[0]
+
+
+def test_data_without_a_price_to_leave_is_said_with_its_reason(tmp_path):
+    path = bill(tmp_path / "other.csv", lambda _m, _d, _h: 4, range(8, 12))
+    path.write_text(path.read_text("utf-8").replace("AWS,AWS", "Elsewhere,Elsewhere"), "utf-8")
+    text, facts = facts_of(path, data_size="50TB")
+    assert "what it costs to move the data is not known (the provider's price" in text
+    assert "unknown and not contained" in facts["What leaving costs"][1]
+
+
+def test_what_moving_costs_is_never_0_where_nobody_said_it(rising):
+    assert "unknown and not contained" in facts_of(rising)[1]["What leaving costs"][1]
+    result = json.loads(json_text(faces.exit(asked(rising), today=DAY).json()))["result"]
+    assert result["moving_usd"] is None
+    assert "--moving-cost" in result["moving_usd_reason"]
+    assert answer(rising, moving_cost="40000").moving_reason is None
+
+
 def test_what_nobody_said_is_named_as_not_contained(rising):
     assert {"--moving-cost", "--data-size"} <= {
         word.strip("()") for word in " ".join(map(str, usual(rising).unknown)).split()
@@ -325,6 +292,31 @@ def test_a_bill_that_ended_long_ago_is_said_to_be_old(rising):
     assert "months before" not in warned(usual(rising))
 
 
+def test_a_bill_of_long_ago_is_refused_with_its_last_month_and_what_to_do(rising):
+    with pytest.raises(InvalidInput) as caught:
+        answer(rising, as_of="2027-12-01", max_age="900")
+    assert "2026-11, 12 months before 2027-12-01" in str(caught.value.message)
+    assert "--as-of 2026-12-01" in str(caught.value.hint)
+    assert "11 months before" in warned(answer(rising, as_of="2027-11-30", max_age="900"))
+
+
+def test_credits_are_named_with_what_leaves_them_out(tmp_path):
+    def credited(name, usd):
+        path = bill(tmp_path / name, lambda _m, _d, _h: 4, range(8, 12))
+        credit = [row(datetime(2026, month, 20, tzinfo=UTC), datetime(2026, month, 21, tzinfo=UTC), "Credit", usd,
+                      ChargeCategory="Credit") for month in (9, 10)]  # fmt: skip
+        with path.open("a", encoding="utf-8", newline="") as file:
+            csv.DictWriter(file, COLUMNS, restval="").writerows(credit)
+        return answer(path)
+
+    plain, found = credited("none.csv", 0.002), credited("some.csv", -1234.5)
+    assert "credits took 2,469.00 USD off the bill, 2026-08 to 2026-11" in warned(found)
+    assert "lower by up to that much" in warned(found)
+    assert "credits" not in warned(plain)
+    assert found.used.paid.value == plain.used.paid.value, "they are not taken off"
+    assert "credits of 20.00 USD were taken back" in warned(credited("back.csv", 10))
+
+
 def test_a_bill_that_goes_on_after_the_day_of_the_answer_is_said_to(rising):
     assert "goes on after 2026-06-15" in warned(answer(rising, as_of="2026-06-15"))
     assert "goes on after" not in warned(usual(rising))
@@ -333,10 +325,9 @@ def test_a_bill_that_goes_on_after_the_day_of_the_answer_is_said_to(rising):
 def test_uc_096_the_cloud_is_paid_until_the_servers_are_there(rising):
     assert paid_back_months(np.full(60, 7500.0), 150_000.0, 30 / (365 / 12 / 7)) == pytest.approx(26.9, abs=0.05)
     assert paid_back_months(np.full(20, 7500.0), 150_000.0, 7.0) is None
-    page = faces.exit(asked(rising), today=DAY).page()
-    facts = {fact.label: fact.text for block in page.blocks if hasattr(block, "facts") for fact in block.facts}
-    assert "all the same" in facts["Meanwhile"]
-    assert "months after an order" in facts["Paid back"]
+    facts = facts_of(rising)[1]
+    assert "all the same" in facts["Meanwhile"][0]
+    assert "months after an order" in facts["Paid back"][0]
 
 
 def test_a_commitment_moves_the_order_to_its_end(rising):
@@ -374,8 +365,25 @@ def test_a_service_that_is_named_twice_counts_once():
 
 def test_a_service_that_nobody_has_is_refused_with_the_nearest():
     with pytest.raises(UnknownName, match="SageMakr") as caught:
-        exit_(parse(ExitRequest, {"services": ["S3,SageMakr"]}), today=DAY)
-    assert "sagemaker" in caught.value.nearest
+        exit_(parse(ExitRequest, {"services": ["SageMakr,Qwertz"]}), today=DAY)
+    assert "Amazon SageMaker" in caught.value.nearest
+
+
+def test_an_unknown_service_among_known_ones_is_listed_as_unknown_with_the_nearest():
+    words = ("--services", "S3,SageMakr,Qwertz,qwertz")
+    found = exit_(parse(ExitRequest, {"services": [words[1]]}), today=DAY)
+    assert [(item.use.name, item.service is None) for item in found.checklist.items] == [
+        ("S3", False), ("SageMakr", True), ("Qwertz", True),
+    ]  # fmt: skip
+    assert found.checklist.unknown_fraction == pytest.approx(2 / 3)
+    assert '"SageMakr" is not in the table; nearest: Amazon SageMaker' in warned(found)
+    result = run(*words)
+    assert result.exit_code == 0
+    assert "67 % of them are not in the table" in " ".join(result.stdout.split())
+    assert "not in the table; nearest: Amazon SageMaker" in run(*words, "--csv").stdout
+    service = json.loads(run(*words, "--json").stdout)["result"]["checklist"]["services"][1]
+    assert (service["service"], service["nearest"]) == (None, ["Amazon SageMaker"])
+    assert service["service_reason"].startswith("not in the table; nearest")
 
 
 # ---- watch, forms, exit codes ----

@@ -1,54 +1,20 @@
-"""Commitments by the specification's examples, hours from charge periods, and what counts where in a bill."""
+"""Hours from charge periods, and what counts where in a bill."""
 
 from __future__ import annotations
 
-import csv
-import json
-from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.own.facts import JANUARY, NO_SPANS, READING, fact, unused
 
 from gpuwise.errors import InvalidInput
 from gpuwise.own.booking import booked
-from gpuwise.own.usage import (
-    Fact,
-    Reading,
-    Spans,
-    commitment_utilisation,
-    effective_cost,
-    hourly,
-    recurring_usd_per_month,
-    resolution_h,
-    spread,
-    upfront_usd,
-)
+from gpuwise.own.usage import Spans, hourly, resolution_h, spread
 
-REFERENCE = Path(__file__).parents[3] / "shared" / "data" / "tco" / "reference_cases.csv"
-JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR_OF_JANUARY = JANUARY.timestamp() / 3600
-NO_SPANS = Spans(accelerators=(), start_h=np.zeros(0), end_h=np.zeros(0), gpu_h=np.zeros(0))
-READING = Reading(files=("bill.csv",))
-
-
-def fact(**changes) -> Fact:
-    """One row of use of GPUs that cost 10 USD and ran 4 GPU-hours."""
-    plain = Fact(
-        provider="AWS", service="Amazon Elastic Compute Cloud", category="Compute", region="us-east-1",
-        currency="USD", month="2026-01", invoice="2026-01", kind="usage", unused=False, pricing="standard",
-        role="machine", machine=None, flow=None, commitment=None, commitment_category="", commitment_type="",
-        status=None, first=JANUARY, last=JANUARY, rows=1, effective=10.0, billed=10.0, listed=12.0, contracted=10.0,
-        gpu_h=4.0, hours=1.0,
-    )  # fmt: skip
-    return replace(plain, **changes)
-
-
-def unused(**changes) -> Fact:
-    return fact(unused=True, status="unused", pricing="committed", commitment="c", gpu_h=0.0, hours=0.0, **changes)
 
 
 def spans(*rows: tuple[str | None, float, float, float]) -> Spans:
@@ -58,39 +24,6 @@ def spans(*rows: tuple[str | None, float, float, float]) -> Spans:
     return Spans(
         accelerators=names, start_h=np.array(start) + offset, end_h=np.array(end) + offset, gpu_h=np.array(gpu_h)
     )
-
-
-# ---- commitments ----
-
-
-@pytest.mark.skipif(not REFERENCE.is_file(), reason="the collected cases (../shared/data/tco) are not there")
-def test_the_commitment_examples_of_the_specification_come_out():
-    with REFERENCE.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["case_id"].startswith("focus-commit")]
-    assert len(rows) == 11
-    for row in rows:
-        given_, output = json.loads(row["inputs_json"]), row["output_name"]
-        if "rows_status_effective_cost" in given_:
-            charges = [(status, cost) for status, cost in given_["rows_status_effective_cost"]]
-            rule = {"commitment_utilisation": commitment_utilisation, "effective_cost_usd": effective_cost}[output]
-            got = rule(charges)
-        elif output == "upfront_billed_usd":
-            got = upfront_usd(given_["usd_per_h"], given_["hours"], given_["upfront_share"])
-        else:
-            got = recurring_usd_per_month(
-                given_["usd_per_h"], given_["hours"], given_["months"], given_["upfront_share"]
-            )
-        assert got == pytest.approx(float(row["recomputed_value"]), abs=float(row["tol_abs"])), row["case_id"]
-
-
-def test_utilisation_without_a_row_of_a_commitment_is_refused():
-    with pytest.raises(InvalidInput, match="used or left unused"):
-        commitment_utilisation([(None, 3.0)])
-
-
-def test_half_up_front_leaves_the_other_half_to_the_months():
-    paid = upfront_usd(1.0, 8760, 0.5) + 12 * recurring_usd_per_month(1.0, 8760, 12, 0.5)
-    assert paid == upfront_usd(1.0, 8760, 1.0) == 8760
 
 
 # ---- hours ----

@@ -1,7 +1,7 @@
 """Published figures of owning, renting and leaving (owning_cases.csv), each through the product's own functions.
 
-40 of the 110 go through functions that the verbs call; `unit_costs`, `failures`, `portfolio` and parts of `ledger`,
-`rental`, `usage` and `energy` have no verb yet.
+51 of the 110 go through functions that the verbs call; `unit_costs`, `failures`, `portfolio` and parts of `ledger`,
+`rental` and `energy` have no verb yet.
 
 An adapter names the inputs of a row as the product does, and nothing more. Kinds: a trap has printed a figure that does
 not follow from its own inputs, so that the recomputed one counts; a bound must not be exceeded; any other row has its
@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import cache
 from itertools import accumulate, pairwise
 from math import fsum
@@ -22,9 +23,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.own.facts import JANUARY, NO_SPANS, READING, fact
 
 from gpuwise.cost.spot import young_interval_s
 from gpuwise.cost.tariffs import Tariff, Tier
+from gpuwise.own.booking import booked
 from gpuwise.own.demand import expected, steady
 from gpuwise.own.energy import energy_kwh, energy_usd, g_co2e_per_kwh, kg_co2e
 from gpuwise.own.failures import Interruptions
@@ -56,13 +59,7 @@ from gpuwise.own.unit_costs import (
     usd_per_pflop_year,
     work_to_pay_back,
 )
-from gpuwise.own.usage import (
-    Bill,
-    commitment_utilisation,
-    effective_cost,
-    recurring_usd_per_month,
-    upfront_usd,
-)
+from gpuwise.own.usage import Bill
 from gpuwise.sources.focus import Wish, read_bill
 from gpuwise.sources.instances import instances
 from gpuwise.store import package
@@ -299,6 +296,57 @@ def interruptions(i: Inputs) -> Interruptions:
 # ---- bills ----
 
 
+def charges(i: Inputs) -> Bill:
+    """The specification's rows of (CommitmentDiscountStatus, EffectiveCost); without a status: of no commitment."""
+    rows = [
+        fact(
+            effective=cost, billed=0.0, status=status and status.lower(), unused=status == "Unused",
+            commitment=status and "c", pricing="committed" if status else "standard",
+        )
+        for status, cost in i["rows_status_effective_cost"]
+    ]  # fmt: skip
+    return booked(rows, NO_SPANS, READING)
+
+
+def utilisation(i: Inputs) -> float | None:
+    (one,) = charges(i).commitments
+    return one.utilisation_fraction
+
+
+def term(i: Inputs) -> Bill:
+    """A commitment of so many hours from January on, its part up front invoiced in the month before: purchases have no
+    effective cost, and each hour of use has its own."""
+    hours = [JANUARY + timedelta(hours=hour) for hour in range(i["hours"])]
+    bought = {"kind": "purchase", "commitment": "c", "role": "none", "effective": 0.0, "gpu_h": 0.0, "hours": 0.0}
+    upfront = fact(
+        **bought, month="2025-12", invoice="2025-12", billed=i["usd_per_h"] * i["hours"] * i["upfront_share"]
+    )
+    each = i["usd_per_h"] * (1 - i["upfront_share"])
+    rows = [
+        row
+        for hour in hours
+        for month in [f"{hour:%Y-%m}"]
+        for row in (
+            fact(**bought, month=month, invoice=month, billed=each),
+            fact(month=month, invoice=month, commitment="c", status="used", effective=i["usd_per_h"], billed=0.0),
+        )
+    ]
+    found = booked([upfront, *rows], NO_SPANS, READING)
+    assert fsum(month.effective for month in found.months) == pytest.approx(fsum(m.billed for m in found.months))
+    return found
+
+
+def upfront_billed(i: Inputs) -> float:
+    return term(i).months[0].purchases
+
+
+def recurring_billed(i: Inputs) -> float:
+    """Of the months of the term, on average: the fee is by the hour, and months differ in length."""
+    months = term(i).months[1:]
+    assert len(months) == i["months"]
+    return fsum(month.purchases for month in months) / len(months)
+
+
 @cache
 def sample() -> Bill:
     known = instances(package.offers(), package.accelerators().values())
@@ -356,12 +404,10 @@ ADAPTERS: Mapping[tuple[str, str], Callable[[Inputs], float | None]] = {
     ("reliability", "share_of_unplanned"): lambda i: interruptions(i).share("memory"),
     ("reliability", "gpu_interruptions_per_gpu_year"): lambda i: interruptions(i).per_gpu_year("gpu", "memory"),
     ("reliability", "interruptions_per_1000_node_days"): lambda i: interruptions(i).per_1000_node_days,
-    ("focus", "commitment_utilisation"): lambda i: commitment_utilisation(i["rows_status_effective_cost"]),
-    ("focus", "effective_cost_usd"): lambda i: effective_cost(i["rows_status_effective_cost"]),
-    ("focus", "upfront_billed_usd"): lambda i: upfront_usd(i["usd_per_h"], i["hours"], i["upfront_share"]),
-    ("focus", "recurring_per_month_usd"): lambda i: recurring_usd_per_month(
-        i["usd_per_h"], i["hours"], i["months"], i["upfront_share"]
-    ),
+    ("focus", "commitment_utilisation"): utilisation,
+    ("focus", "effective_cost_usd"): lambda i: charges(i).months[0].effective,
+    ("focus", "upfront_billed_usd"): upfront_billed,
+    ("focus", "recurring_per_month_usd"): recurring_billed,
     ("focus", "instance_hours"): lambda _: sample().gpu_h,
     ("focus", "billed_cost_usd"): sample_billed,
     ("focus", "sum_of_EffectiveCost_column"): lambda _: fsum(month.gpu_effective for month in sample().months),

@@ -37,6 +37,8 @@ def test_an_empty_file_is_a_log_that_begins(tmp_path: Path):
     log.touch()
     watch.append(log, line())
     assert watch.read(log) == [line()]
+    assert log.read_text("utf-8").splitlines()[0] == ",".join(watch.COLUMNS)
+    assert log.read_text("utf-8").count("\n") == 2
 
 
 def written(*rows: str) -> str:
@@ -60,8 +62,24 @@ GOOD = ",".join(line()[column] for column in watch.COLUMNS)
         written(GOOD)[:-20],
         "\x00\x01",
         "a letter to a friend\n",
+        "\n",
+        " ",
     ],
-    ids=["foreign", "short", "twice", "cut word", "no number", "nan", "no month", "no end", "cut", "binary", "text"],
+    ids=[
+        "foreign",
+        "short",
+        "twice",
+        "cut word",
+        "no number",
+        "nan",
+        "no month",
+        "no end",
+        "cut",
+        "binary",
+        "text",
+        "line",
+        "blank",
+    ],
 )
 def test_what_is_no_such_log_is_refused_and_left_as_it_is(tmp_path: Path, text: str):
     log = tmp_path / "exit.csv"

@@ -6,6 +6,7 @@ from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from math import fsum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,12 @@ from gpuwise.own.record import Fitted, fit, going_on
 from gpuwise.own.usage import Bill
 from gpuwise.request import ExitRequest
 from gpuwise.store import package
-from gpuwise.units import SECONDS_PER_HOUR, UsdPerHour
+from gpuwise.units import SECONDS_PER_HOUR, Usd, UsdPerHour
 
 Floats = NDArray[np.float64]
 LEAST_MONTHS = 3
 """Fewer say nothing about growth; and so many of the last ones say what the cloud costs today."""
+CENT: Usd = 0.01
 HOURLY_H, WEEKLY_H = 2.0, 170.0
 """Longer charge periods do not tell how use varies within a day, or from week to week."""
 
@@ -66,7 +68,7 @@ def used(request: ExitRequest, bill: Bill, as_of: date) -> Used:
         wanted=_wanted(bill, seen, growth, kept),
         paid=_price(history, kept),
         seen=seen,
-        said=(*notes, *remarks, *more, *idle_end(seen), *_coarse(bill)),
+        said=(*notes, *remarks, *_credits(bill, kept), *more, *idle_end(seen), *_coarse(bill)),
     )
 
 
@@ -201,6 +203,19 @@ def _cost(bill: Bill, kept: Sequence[str], gpu_h: Mapping[str | None, Floats], n
     usual = float(parts[name].sum() / every.sum())
     share = np.where(every > 0, parts[name] / np.where(every > 0, every, 1.0), usual)
     return np.asarray(share * np.array([totals[month] for month in kept]))
+
+
+def _credits(bill: Bill, kept: Sequence[str]) -> list[Message]:
+    """Credits of the months that count, of all services: a bill does not say for which of them they are."""
+    usd = fsum(month.credits for month in bill.months if month.month in kept)
+    if abs(usd) < CENT / 2:
+        return []
+    text = (
+        "credits took {usd:,.2f} USD off the bill, {first} to {last}: the price of a GPU-hour and the premium leave "
+        "them out; the premium that was paid was lower by up to that much while they lasted"
+    )
+    taken_back = "credits of {usd:,.2f} USD were taken back, {first} to {last}: price and premium leave that out"
+    return [Message(text if usd < 0 else taken_back, usd=abs(usd), first=kept[0], last=kept[-1])]
 
 
 def _price(history: History, kept: Sequence[str]) -> Assumption:

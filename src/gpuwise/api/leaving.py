@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from math import log
 from pathlib import Path
 
@@ -14,22 +13,21 @@ from numpy.typing import NDArray
 
 from gpuwise.api.assembly import LEFT_OUT, Assembled, assemble
 from gpuwise.api.billed import Used, used
+from gpuwise.api.committed import Committed, committed, promised
 from gpuwise.api.moving import Moved, moved
 from gpuwise.api.owning import with_scenario
 from gpuwise.api.world import rate_notes, rate_on, shown_in
-from gpuwise.asset import Service
 from gpuwise.errors import InvalidInput, Message, MissingEvidence, UnknownName
 from gpuwise.estimate import Z80
 from gpuwise.model import Fx
-from gpuwise.own.checklist import Checklist, Use, checklist
+from gpuwise.own.checklist import Checklist, Item, Use, checklist
 from gpuwise.own.demand import assumed, staged
 from gpuwise.own.figures import figures, stated
 from gpuwise.own.leaving import Exit, Leaving, Promise, leave, paid_back_months
-from gpuwise.own.usage import Bill, Commitment
+from gpuwise.own.usage import Bill
 from gpuwise.request import ExitRequest
 from gpuwise.sources import watch
 from gpuwise.sources.instances import instances
-from gpuwise.sources.offered import nearest
 from gpuwise.store import package
 from gpuwise.store.leaving import services
 from gpuwise.units import HOURS_PER_MONTH, WEEKS_PER_MONTH, Usd
@@ -51,9 +49,11 @@ class Listed:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Left:
     """The answer to `exit`. used: what the bill says; exit: when to leave, in months from `used.first`; site: where own
-    servers would stand; moved: the data, None where nobody says how much; unknown: what is not contained.
+    servers would stand; promises: what must be paid on, and committed: all commitments of the bill; moved: the data,
+    None where nobody says how much; unknown: what is not contained.
 
-    moving_usd: all that moving costs once, as far as it is known."""
+    moving_usd: what moving costs once, as far as it is known. moving_reason: why that is not all of it, None: it is.
+    """
 
     request: ExitRequest
     as_of: date
@@ -64,8 +64,10 @@ class Left:
     exit: Exit
     site: str
     promises: tuple[Promise, ...]
+    committed: tuple[Committed, ...]
     moved: Moved | None
     moving_usd: Usd
+    moving_reason: Message | None
     checklist: Checklist
     unknown: tuple[Message, ...]
     warnings: tuple[Message, ...] = ()
@@ -171,21 +173,23 @@ def _refuse_nothing(request: ExitRequest) -> None:
 def _listed(request: ExitRequest, as_of: date) -> Listed:
     provider = request.provider[0] if request.provider else None
     found = checklist([Use(provider=provider, name=name) for name in request.services], services(), as_of)
+    if not any(item.service for item in found.items):
+        raise _nobody_has(found.items[0])
+    once: dict[object, Use] = {}
     for item in found.items:
-        if item.service is None:
-            raise _nobody_has(item.use.name)
-    once: dict[Service | None, Use] = {}
-    for item in found.items:
-        once.setdefault(item.service, item.use)  # EC2 and Amazon EC2 are one
-    return Listed(request=request, as_of=as_of, checklist=checklist(once.values(), services(), as_of))
+        once.setdefault(item.service or item.use.name.casefold(), item.use)  # EC2 and Amazon EC2 are one
+    found = checklist(once.values(), services(), as_of)
+    text = '--services: "{name}" is {missing}'
+    unknown = (Message(text, name=item.use.name, missing=item.missing) for item in found.items if item.missing)
+    return Listed(request=request, as_of=as_of, checklist=found, warnings=tuple(unknown))
 
 
-def _nobody_has(name: str) -> UnknownName:
-    names = [spelled for one in services() for spelled in (one.name, *one.names)]
-    near = nearest(name, names)
-    hint = Message("Did you mean {names}?", names=", ".join(near)) if near else Message(
-        "Write it as the bill does, such as Amazon SageMaker.")  # fmt: skip
-    return UnknownName(Message('--services: there is no "{name}" in the table.', name=name), hint, near)
+def _nobody_has(item: Item) -> UnknownName:
+    spelled = Message("Write it as the bill does, such as Amazon SageMaker.")
+    hint = Message("Did you mean {names}?", names=", ".join(item.nearest)) if item.nearest else spelled
+    return UnknownName(
+        Message('--services: there is no "{name}" in the table.', name=item.use.name), hint, item.nearest
+    )
 
 
 def _uses(bill: Bill) -> list[Use]:
@@ -197,6 +201,8 @@ def _uses(bill: Bill) -> list[Use]:
 
 LATE_MONTHS = 2
 """So many months after its last one a bill is old news."""
+GONE_MONTHS = 12
+"""So many months after it, it says nothing about today: its date to order would lie in the past, at today's prices."""
 
 
 def _old(first: date, as_of: date) -> tuple[Message, ...]:
@@ -205,15 +211,27 @@ def _old(first: date, as_of: date) -> tuple[Message, ...]:
     if months < 0:
         text = "the bill goes on after {day}, for which this is answered: prices of servers are those of that day"
         return (Message(text, day=as_of),)
+    if months >= GONE_MONTHS:
+        raise _gone(first, as_of, months)
     if months < LATE_MONTHS:
         return ()
     text = "the bill ends {n} months before {day}: use and prices may be others by now, and dates count from {month}"
     return (Message(text, n=months, day=as_of, month=f"{first:%Y-%m}"),)
 
 
+def _gone(first: date, as_of: date, months: int) -> InvalidInput:
+    last = first - timedelta(days=1)
+    text = "The last month of the bill is {month}, {n} months before {day}: its use and prices are of long ago."
+    return InvalidInput(
+        Message(text, month=f"{last:%Y-%m}", n=months, day=as_of),
+        Message("Give newer months; or ask as of then: --as-of {day}", day=first),
+    )
+
+
 def _left(request: ExitRequest, as_of: date) -> Left:
     bill = _read(request, as_of)
     found = used(request, bill, as_of)
+    late = _old(found.first, as_of)
     assembled = assemble(
         replace(request, gpu=(found.accelerator.id,)), found.accelerator, found.wanted, as_of, found.paid
     )
@@ -222,7 +240,7 @@ def _left(request: ExitRequest, as_of: date) -> Left:
     where = _biggest(bill)
     move = moved(request, *where, as_of, assembled.case.figures["lead_weeks"].value)
     once = (request.moving_usd or 0.0) + (0.0 if move is None else move.usd or 0.0)
-    promises, notes = _promises(request, bill, found.first)
+    promises, notes = promised(request, bill, found.first)
     fx = shown_in(request, as_of)
     return Left(
         request=request,
@@ -240,11 +258,13 @@ def _left(request: ExitRequest, as_of: date) -> Left:
         ),
         site=site,
         promises=promises,
+        committed=committed(bill, found.first),
         moved=move,
         moving_usd=once,
+        moving_reason=_moving_reason(request, move),
         checklist=checklist(_uses(bill), services(), as_of),
         unknown=tuple(_unknown(request, assembled, site, move)),
-        warnings=(*_old(found.first, as_of), *_refused(bill), *bill.notes, *found.said, *notes, *_idle(request),
+        warnings=(*late, *_refused(bill), *bill.notes, *found.said, *notes, *_idle(request),
                   *assembled.notes, *rate_notes(fx, as_of)),
     )  # fmt: skip
 
@@ -310,6 +330,14 @@ def _level_sd(found: Used) -> float:
     return log(found.seen.high_gpu_h_per_month / found.seen.low_gpu_h_per_month) / (2 * Z80)
 
 
+def _moving_reason(request: ExitRequest, move: Moved | None) -> Message | None:
+    """Why what moving costs is not known; None where what was said of it has a price."""
+    if move is not None:
+        return move.usd_reason
+    said = request.moving_usd is not None
+    return None if said else Message("nobody says what moving costs (--moving-cost), or what data moves (--data-size)")
+
+
 def _unknown(request: ExitRequest, assembled: Assembled, site: str, move: Moved | None) -> list[Message]:
     room = LEFT_OUT["office_usd_per_month"][1]
     found = [each for each in assembled.missing if each != room or site == "office"]
@@ -318,55 +346,6 @@ def _unknown(request: ExitRequest, assembled: Assembled, site: str, move: Moved 
     if move is None:
         found.append(Message("the data that has to move (--data-size)"))
     elif move.usd is None:
-        found.append(Message("the price of taking the data out of {provider}", provider=move.provider))
+        text = "the price of taking the data out of {provider} ({why})"
+        found.append(Message(text, provider=move.provider, why=move.usd_reason))
     return found
-
-
-# ---- commitments ----
-
-
-def _promises(request: ExitRequest, bill: Bill, first: date) -> tuple[tuple[Promise, ...], list[Message]]:
-    """Commitments that go on after the bill: those that the person says, and those of which the bill has the end."""
-    notes: list[Message] = []
-    found = []
-    for said in request.committed_until:
-        if said.until < first:
-            notes.append(Message("--committed-until {day} has passed, and changes nothing", day=said.until))
-            continue
-        end = _months_until(said.until, first)
-        found.append(Promise(name=f"{said.until:%Y-%m-%d}", usd_per_month=said.usd_per_month, end_month=end))
-    said_ends = {(said.until.year, said.until.month) for said in request.committed_until}
-    for one in bill.commitments:
-        if one.gpu_fraction is None and one.unused > 0:
-            text = "commitment {name}: nothing used it, so it is not known whether it is for GPUs; it is not contained"
-            notes.append(Message(text, name=one.id))
-            continue
-        if one.until is not None and (one.until.year, one.until.month) in said_ends:
-            continue  # what the person says of that end stands for it
-        monthly = _monthly_usd(one, first)
-        if monthly <= 0:
-            continue
-        if one.until is not None and one.until.date() > first:
-            end = _months_until(one.until.date(), first)
-            found.append(Promise(name=one.id, usd_per_month=monthly, end_month=end))
-        elif not request.committed_until:
-            text = (
-                "commitment {name}: {usd:,.0f} USD a month, and the bill does not say until when; say "
-                "--committed-until DATE=MONEY"
-            )
-            notes.append(Message(text, name=one.id, usd=monthly))
-    return tuple(found), notes
-
-
-def _monthly_usd(one: Commitment, first: date) -> Usd:
-    """What its GPUs cost a month, used or not; 0 where it has ended with the bill or before."""
-    if (first - one.last.date()).days > 1:
-        return 0.0
-    seen = min(one.last.date(), first) - one.first.date()  # the purchase's row ends with its term, after the bill
-    months = max(24 * seen.days / HOURS_PER_MONTH, 1.0)
-    return (one.used + one.unused) * (one.gpu_fraction or 0.0) / months
-
-
-def _months_until(day: date, first: date) -> float:
-    whole = 12 * (day.year - first.year) + day.month - first.month
-    return whole + day.day / monthrange(day.year, day.month)[1]

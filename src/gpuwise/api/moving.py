@@ -22,6 +22,7 @@ EFFICIENCY = 0.75
 CUT_OVER_H = 8.0
 """For so long writing may stop: a night. An assumption."""
 LAW = "EU"
+DAYS_PER_WEEK = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +58,30 @@ class Moved:
             return None
         return self.best.usd + self.cold_usd
 
+    @property
+    def stuck(self) -> Message | None:
+        """Why the data never arrives on any way that counts; None where it arrives on one."""
+        copies = [one.way.copy for one in self.ways if one.why_not is None]
+        return None if any(copy.days is not None for copy in copies) else copies[0].reason
+
+    @property
+    def usd_reason(self) -> Message | None:
+        """Why `usd` is not known; None where it is."""
+        if self.usd is not None:
+            return None
+        return self.move.reason if self.best is not None else self.stuck or self.ways[0].way.reason
+
 
 def moved(request: OwnFilters, provider: str, region: str | None, on: date, wait_weeks: float = 0.0) -> Moved | None:
     """The ways out of a provider; None where nobody says how much data there is.
 
-    wait_weeks: until own servers can be there: what holds by then counts.
+    wait_weeks: until own servers can be there: what holds by then counts, and data in cold classes lies on until then.
     """
     if request.data_size_gb is None:
         _refuse_cold_alone(request)
         return None
     name = cloud(provider)
-    cold = tuple(_cold(request, name))
+    cold = tuple(_cold(request, name, wait_weeks))
     line, stated = _line(request)
     lawful = [one for one in open_waivers(waivers(), on) if one.where == name or _by_law(request, one)]
     change = request.data_change_fraction_per_day or 0.0
@@ -95,8 +109,11 @@ def _refuse_cold_alone(request: OwnFilters) -> None:
         )
 
 
-def _cold(request: OwnFilters, provider: str) -> Iterator[Cold]:
-    """The storage classes of the provider that were named. UnknownName for one that it does not have."""
+def _cold(request: OwnFilters, provider: str, wait_weeks: float) -> Iterator[Cold]:
+    """The storage classes of the provider that were named, for as long as data will have lain there when it moves.
+
+    UnknownName for one that it does not have.
+    """
     tiers = {tier.name.casefold(): tier for tier in cold_tiers() if tier.provider == provider}
     short = {name.removeprefix("s3 "): tier for name, tier in tiers.items()}
     whole = sum(one.gb for one in request.cold_data)
@@ -113,7 +130,7 @@ def _cold(request: OwnFilters, provider: str) -> Iterator[Cold]:
         tier = tiers.get(one.tier.casefold()) or short.get(one.tier.casefold())
         if tier is None:
             raise unknown(f"storage class of {provider} with a known fee", one.tier, [t.name for t in tiers.values()])
-        yield Cold(tier=tier, gb=one.gb, stored_days=one.stored_days)
+        yield Cold(tier=tier, gb=one.gb, stored_days=one.stored_days + DAYS_PER_WEEK * wait_weeks)
 
 
 def _home(request: OwnFilters) -> str | None:

@@ -7,10 +7,11 @@ from datetime import date
 from typing import Any
 
 from gpuwise.api import leaving as api
+from gpuwise.api.committed import Committed
 from gpuwise.faces.answer import Answer, document
 from gpuwise.faces.moving import data_move
 from gpuwise.faces.owning import figure, spread
-from gpuwise.locale import words
+from gpuwise.locale import _, words
 from gpuwise.own.checklist import Checklist, Item
 from gpuwise.own.leaving import When
 from gpuwise.own.sensitivity import Weights
@@ -45,7 +46,7 @@ def _left(r: api.Left) -> Mapping[str, Any]:
             **_of_the_bill(r),
             **_dates(r),
             **_money(r),
-            "moving_usd": r.moving_usd,
+            **_moving(r),
             "data_move": None if r.moved is None else data_move(r.moved),
             "checklist": _checklist(r.checklist),
             "lead_times": r.assembled.leads,
@@ -74,7 +75,26 @@ def _dates(r: api.Left) -> Mapping[str, Any]:
              "p_before": e.p_before[one.name]}
             for one in r.promises
         ],
+        "commitments_of_the_bill": [_commitment(one) for one in r.committed],
     }  # fmt: skip
+
+
+def _commitment(one: Committed) -> Mapping[str, Any]:
+    found = one.commitment
+    return {
+        "name": found.id,
+        "provider": found.provider,
+        "type": found.type,
+        "used_usd": found.used,
+        "unused_usd": found.unused,
+        "utilisation_fraction": found.utilisation_fraction,
+        "utilisation_fraction_reason": _("the bill does not say whether it was used"),
+        "gpu_fraction": found.gpu_fraction,
+        "gpu_fraction_reason": _("nothing used it"),
+        "bought_usd": found.bought,
+        "end": one.end,
+        "end_reason": _("the bill does not say until when"),
+    }
 
 
 def _money(r: api.Left) -> Mapping[str, Any]:
@@ -96,6 +116,12 @@ def _money(r: api.Left) -> Mapping[str, Any]:
         "payback_months": r.payback_months,
         "weights": _weights(e.weights),
     }  # fmt: skip
+
+
+def _moving(r: api.Left) -> Mapping[str, Any]:
+    if r.moving_reason is not None:
+        return {"moving_usd": None, "moving_usd_reason": words(r.moving_reason)}
+    return {"moving_usd": r.moving_usd}
 
 
 def _of_the_bill(r: api.Left) -> Mapping[str, Any]:
@@ -137,5 +163,11 @@ def _checklist(found: Checklist) -> Mapping[str, Any]:
 
 
 def _item(item: Item) -> Mapping[str, Any]:
-    return {"provider": item.use.provider or (item.service.provider if item.service else ""), "name": item.use.name,
-            "usd": item.use.usd, "fraction": item.fraction, "service": item.service}  # fmt: skip
+    return {
+        "provider": item.use.provider or (item.service.provider if item.service else ""),
+        "name": item.use.name,
+        "usd": item.use.usd,
+        "fraction": item.fraction,
+        "service": item.service,
+        **({} if item.missing is None else {"service_reason": words(item.missing), "nearest": list(item.nearest)}),
+    }

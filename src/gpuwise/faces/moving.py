@@ -14,6 +14,7 @@ def data_move(found: Moved) -> Mapping[str, Any]:
         "provider": found.provider,
         "gb": found.move.gb,
         "usd": found.usd,
+        **({} if found.usd_reason is None else {"usd_reason": words(found.usd_reason)}),
         "early_deletion_usd": found.move.early_usd,
         "retrieval_usd": found.move.retrieval_usd,
         "ways": [

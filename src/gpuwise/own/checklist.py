@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from difflib import get_close_matches
 from math import fsum
 
 from gpuwise.asset import Service
@@ -25,6 +26,8 @@ CLOUDS = {
     "oracle": "oci", "oci": "oci",
 }  # fmt: skip
 """A word of a provider's name in bills -> the provider in our tables."""
+NEAREST = 3
+"""So many spellings like a name that is not in the table are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +43,21 @@ class Use:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One service in use. service: None where the table does not have it. fraction: of all spend, or of the number of
-    services."""
+    services. nearest: names of the table that may have been meant, where it does not have this one."""
 
     use: Use
     service: Service | None
     fraction: Fraction
+    nearest: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> Message | None:
+        """That the table does not have it, with the nearest names; None where it does."""
+        if self.service is not None:
+            return None
+        if not self.nearest:
+            return Message("not in the table")
+        return Message("not in the table; nearest: {names}", names=", ".join(self.nearest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,16 +84,32 @@ def checklist(uses: Iterable[Use], services: Sequence[Service], on: date) -> Che
     by_spend = bool(fsum(paid))
     parts = paid if by_spend else [1.0] * len(listed)
     whole = fsum(parts) or 1.0
-    items = [
-        Item(use=use, service=_found(use, services, on), fraction=part / whole)
-        for use, part in zip(listed, parts, strict=True)
-    ]
+    items = [_item(use, services, on, part / whole) for use, part in zip(listed, parts, strict=True)]
     return Checklist(
         items=tuple(sorted(items, key=lambda item: -item.fraction)),
         lock_in_fraction=fsum(item.fraction for item in items if item.service and item.service.portability == "C"),
         unknown_fraction=fsum(item.fraction for item in items if item.service is None),
         by_spend=by_spend,
     )
+
+
+def _item(use: Use, services: Sequence[Service], on: date, fraction: Fraction) -> Item:
+    service = _found(use, services, on)
+    near = () if service else _nearest(use, services)
+    return Item(use=use, service=service, fraction=fraction, nearest=near)
+
+
+def _nearest(use: Use, services: Sequence[Service]) -> tuple[str, ...]:
+    """Services whose spellings are like the name, the likeliest first."""
+    provider = None if use.provider is None else cloud(use.provider)
+    spelled = {
+        text: one.name
+        for one in services
+        if provider in (None, one.provider)
+        for text in (*one.names, one.name.casefold())
+    }
+    near = get_close_matches(use.name.casefold(), spelled, NEAREST)
+    return tuple(dict.fromkeys(spelled[text] for text in near))
 
 
 def _found(use: Use, services: Sequence[Service], on: date) -> Service | None:

@@ -38,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cold:
-    """Data in a cold tier. stored_days: how long it will have lain there."""
+    """Data in a cold tier. stored_days: how long it will have lain there when it moves."""
 
     tier: ColdTier
     gb: Gigabytes
@@ -152,7 +152,7 @@ def copied(data: Data, line: Line) -> Copy:
         return Copy(rounds=0, days=first * (1 + ratio), cut_over_h=rest_h)
     if ratio >= 1:
         return Copy(rounds=None, days=None, cut_over_h=None, reason=Message(
-            "{change:.4g} GB change a day, and the line carries {carried:.4g}: the copy never catches up",
+            "{change:,.0f} GB change a day, and the line carries {carried:,.0f}: the copy never catches up",
             change=data.change_gb_per_day, carried=1 / transfer_days(1.0, line),
         ))  # fmt: skip
     rounds = ceil(log(data.cut_over_h / rest_h) / log(ratio))

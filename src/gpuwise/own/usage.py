@@ -16,7 +16,7 @@ half up front: 4,380 at once and 365 in each of 12 months (the prose of the spec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import fsum
@@ -25,8 +25,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwise.errors import InvalidInput, Message
-from gpuwise.units import SECONDS_PER_HOUR, Fraction, Hours, Usd
+from gpuwise.errors import Message
+from gpuwise.units import SECONDS_PER_HOUR, Fraction, Hours
 
 Floats = NDArray[np.float64]
 Kind = Literal["usage", "purchase", "tax", "credit", "adjustment", "correction"]
@@ -180,9 +180,9 @@ class Commitment:
 
     @property
     def utilisation_fraction(self) -> Fraction | None:
-        """None where no row says that it was used or not."""
-        rows = (("Used", self.used), ("Unused", self.unused))
-        return commitment_utilisation(rows) if self.used + self.unused else None
+        """Used / (used + unused); None where no row says that it was used or not."""
+        whole = self.used + self.unused
+        return self.used / whole if whole else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,35 +246,6 @@ class Reading:
     rejects: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = field(default=())
     paid: tuple[tuple[str | None, str, float], ...] = ()
-
-
-# ---- the rules ----
-
-
-def commitment_utilisation(rows: Sequence[tuple[str | None, float]]) -> Fraction:
-    """Used over used and unused, of (CommitmentDiscountStatus, EffectiveCost). InvalidInput where neither is there."""
-    used, unused = (fsum(cost for status, cost in rows if status == which) for which in ("Used", "Unused"))
-    if not used + unused:
-        raise InvalidInput(
-            Message("No row says that a commitment was used or left unused."),
-            Message("Give rows with the CommitmentDiscountStatus Used or Unused, and their EffectiveCost."),
-        )
-    return used / (used + unused)
-
-
-def effective_cost(rows: Sequence[tuple[str | None, float]]) -> float:
-    """What use cost, of (CommitmentDiscountStatus, EffectiveCost): used, unused and not committed alike."""
-    return fsum(cost for _status, cost in rows)
-
-
-def upfront_usd(usd_per_hour: float, hours: Hours, upfront_fraction: Fraction) -> Usd:
-    """What a commitment of so much an hour bills at once."""
-    return usd_per_hour * hours * upfront_fraction
-
-
-def recurring_usd_per_month(usd_per_hour: float, hours: Hours, months: float, upfront_fraction: Fraction) -> Usd:
-    """What is left of it, in equal months."""
-    return usd_per_hour * hours * (1 - upfront_fraction) / months
 
 
 # ---- hour by hour ----

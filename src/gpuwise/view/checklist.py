@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpuwise.api.leaving import Listed
-from gpuwise.locale import _, ngettext
+from gpuwise.locale import _, ngettext, words
 from gpuwise.own.checklist import Checklist, Item
 from gpuwise.view import figures
-from gpuwise.view.page import Block, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
+from gpuwise.view.page import Cell, Made, Page, Table, Text, column, tabulate, word
+
+UNKNOWN = "?"
+"""Class of a service that the table does not have."""
 
 
 def listed_page(r: Listed) -> Page:
     """The answer to `exit --services`."""
-    blocks = (Text(text=lock_in(r.checklist), role="answer"), *checklist_blocks(r.checklist))
+    blocks = (Text(text=lock_in(r.checklist), role="answer"), checklist_table(r.checklist))
     return Page(title=_("What replaces the services of the cloud?"), blocks=blocks)
 
 
@@ -32,29 +33,25 @@ def lock_in(found: Checklist) -> str:
             "bill nobody knows what each costs.",
             len(found.items),
         )
-        return text.format(share=share, n=len(found.items))
+        return _with_unknown(text.format(share=share, n=len(found.items)), found)
     text = _("Lock-in score: {share} of the spend is on services without an open counterpart (class C).")
-    if found.unknown_fraction:
-        text += " " + _("{unknown} is on services that are not in the table, and may add to it.")
-    return text.format(share=share, unknown=figures.percent(found.unknown_fraction))
+    return _with_unknown(text.format(share=share), found)
 
 
-def checklist_blocks(found: Checklist) -> Iterator[Block]:
-    """The table, and what it does not have."""
-    yield checklist_table(found)
-    if unknown := [item for item in found.items if item.service is None]:
-        facts = tuple(
-            Fact(label=item.use.name, text=_("{share} of the spend").format(share=figures.percent(item.fraction)))
-            for item in unknown
-        )
-        yield Facts(title=_("Not in the table: judge them yourself"), facts=facts)
+def _with_unknown(said: str, found: Checklist) -> str:
+    if not found.unknown_fraction:
+        return said
+    spent = _("{unknown} is on services that are not in the table, and may add to it.")
+    alike = _("{unknown} of them are not in the table, and may add to it.")
+    more = (spent if found.by_spend else alike).format(unknown=figures.percent(found.unknown_fraction))
+    return f"{said} {more}"
 
 
 def checklist_table(found: Checklist) -> Table:
     share = _("Share of the spend") if found.by_spend else _("Share of the services")
     columns: list[Made[Item]] = [
         column("service", _("Service"), lambda row: Cell(shown=_name(row), value=_name(row), title=row.use.name)),
-        column("class", _("Class"), lambda row: word(row.service.portability if row.service else "")),
+        column("class", _("Class"), lambda row: word(row.service.portability if row.service else UNKNOWN)),
         column("replacement", _("Takes its place"), lambda row: word(_replacement(row))),
         column("gives", _("What it gives"), lambda row: word(row.service.gives if row.service else ""), rank=1),
         column("effort", _("Effort"), _effort, rank=3),
@@ -67,7 +64,9 @@ def checklist_table(found: Checklist) -> Table:
         _("A: an open product with the same interface. B: an open product, with changes. C: none, a rewrite."),
         _("Effort is shown where a source states it."),
     ]
-    return tabulate(_("Checklist"), columns, [item for item in found.items if item.service is not None], notes)
+    if found.unknown_fraction:
+        notes.append(_("A service that is not in the table may be of any class: judge it yourself."))
+    return tabulate(_("Checklist"), columns, found.items, notes)
 
 
 def _name(row: Item) -> str:
@@ -75,9 +74,9 @@ def _name(row: Item) -> str:
 
 
 def _replacement(row: Item) -> str:
-    """What takes its place, with what has to be known about it."""
+    """What takes its place, with what has to be known about it; or that nobody says."""
     if row.service is None:
-        return ""
+        return words(row.missing) if row.missing else ""
     return "; ".join(filter(None, (row.service.replacement or _("nothing"), row.service.note)))
 
 

@@ -6,21 +6,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from gpuwise.api.leaving import Left
 from gpuwise.estimate import Interval
 from gpuwise.locale import _, words
 from gpuwise.own.decide import Range
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
-from gpuwise.view.checklist import checklist_blocks, lock_in
-from gpuwise.view.moving import moving_table
+from gpuwise.view.checklist import checklist_table, lock_in
+from gpuwise.view.committed import commitment_facts
+from gpuwise.view.moving import moving_table, unmoved
 from gpuwise.view.owned_words import fleet
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
 
 NEVER = "never"
+DATED = ("leave", "later")
+"""Advice that names a date."""
 OF_OTHERS = ("committed", "spot", "dedicated")
 """Figures of ways to rent, of which none is asked here."""
 
@@ -32,14 +33,14 @@ def left_page(r: Left) -> Page:
 
 def _blocks(r: Left) -> Iterator[Block]:
     known = {name: one for name, one in r.assembled.case.figures.by_name.items() if _counts(r, name)}
-    yield Text(text=in_short(r), role="answer")
+    yield Text(text=" ".join(filter(None, (in_short(r), _waits(r), _unmoved(r)))), role="answer")
     yield Text(text=_asked(r))
     yield dates_table(r)
     yield Facts(title=_("The premium, and what leaving costs"), facts=tuple(_meter(r)))
     yield _meter_chart(r)
     yield Facts(title=_("Leaving now, and waiting"), facts=tuple(_value(r)))
-    if r.promises:
-        yield Facts(title=_("Commitments"), facts=tuple(_renewals(r)))
+    if facts := tuple(commitment_facts(r)):
+        yield Facts(title=_("Commitments"), facts=facts)
     yield Facts(title=_("From order to first job"), facts=(*lead_facts(r.assembled.leads), *_waiting(r)))
     if r.moved is not None:
         yield moving_table(r.moved, r.fx)
@@ -47,7 +48,7 @@ def _blocks(r: Left) -> Iterator[Block]:
     note = _("Right of 0 leaving now is cheaper; the line is the middle case.")
     yield tornado(r.exit.weights, r.fx, _("Saved by leaving now"), note)
     yield Text(text=lock_in(r.checklist))
-    yield from checklist_blocks(r.checklist)
+    yield checklist_table(r.checklist)
     yield figures_table(known)
     if r.unknown:
         left_out = "; ".join(words(each) for each in r.unknown)
@@ -88,6 +89,19 @@ def in_short(r: Left) -> str:
                "order them now, for they take their time.")  # fmt: skip
     low, high = _month(r, r.exit.p10_month), _month(r, r.exit.p90_month)
     return (urgent if now else text).format(**values, low=low, high=high)
+
+
+def _waits(r: Left) -> str:
+    """Why the order comes after the date."""
+    month, order = r.exit.month, r.exit.order_month
+    if r.advice not in DATED or month is None or order is None or order <= month:
+        return ""
+    return _("The order waits for the end of a commitment, which would be paid on for work that has left.")
+
+
+def _unmoved(r: Left) -> str:
+    """What the date leaves out because nobody can move it, or knows at what price."""
+    return "" if r.moved is None else unmoved(r.moved, dated=r.advice in DATED)
 
 
 def _month(r: Left, number: int | None) -> str:
@@ -197,8 +211,7 @@ def _meter(r: Left) -> Iterator[Fact]:
                why=_("cloud bill less what {fleet} would have cost to run, {first} to {last}").format(
                    fleet=fleet(servers, r.site), first=r.used.months[0], last=r.used.months[-1]))  # fmt: skip
     yield Fact(label=_("What leaving costs"), text=text(amount=_whole(r, e.barrier_usd), money=money),
-               why=_("the servers less their worth at the end, and {usd} {money} of moving").format(
-                   usd=_whole(r, r.moving_usd), money=money))  # fmt: skip
+               why=_of_moving(r).format(usd=_whole(r, r.moving_usd), money=money))  # fmt: skip
     yield Fact(label=_("How many to own now"), text=_("{gpus} GPUs ({fleet})").format(
         gpus=e.gpus, fleet=fleet(e.servers, r.site)) if e.servers else _("none"))  # fmt: skip
     needed = _("none: no use of them would pay") if e.break_even_fraction is None else figures.percent(
@@ -206,6 +219,15 @@ def _meter(r: Left) -> Iterator[Fact]:
     why = _("{fleet} with today's work; break-even utilisation {needed}")
     why = why.format(fleet=fleet(servers, r.site), needed=needed)
     yield Fact(label=_("Busy"), text=figures.percent(e.utilisation_fraction), why=why)
+
+
+def _of_moving(r: Left) -> str:
+    if r.moving_reason is None:
+        return _("the servers less their worth at the end, and {usd} {money} of moving")
+    if not r.moving_usd:
+        return _("the servers less their worth at the end; what moving costs is unknown and not contained")
+    return _("the servers less their worth at the end, and {usd} {money} of moving; what it costs to take the data out "
+             "is unknown and not contained")  # fmt: skip
 
 
 def _whole(r: Left, usd: float) -> str:
@@ -262,15 +284,6 @@ def _value(r: Left) -> Iterator[Fact]:
 def _spread(r: Left, given: Range) -> str:
     low, value, high = (figures.in_currency(x, r.fx) / 1000 for x in (given.p10, given.p50, given.p90))
     return figures.interval(Interval(value=value, low=low, high=high))
-
-
-def _renewals(r: Left) -> Iterator[Fact]:
-    for promise in r.promises:
-        text = _("{money_a_month} {money} a month until {month}; the date comes before it with {chance}")
-        yield Fact(label=promise.name, text=text.format(
-            money_a_month=_whole(r, promise.usd_per_month), money=figures.code(r.fx),
-            month=r.month(int(np.ceil(promise.end_month)) - 1),
-            chance=figures.chance_in_words(r.exit.p_before[promise.name])))  # fmt: skip
 
 
 def _waiting(r: Left) -> Iterator[Fact]:

@@ -25,7 +25,21 @@ def moving_table(found: Moved, fx: Fx | None) -> Table:
     ]  # fmt: skip
     size = figures.count(found.move.gb / 1000)
     title = _("Ways to take {size} TB out of {provider}").format(size=size, provider=found.provider or _("the cloud"))
-    return tabulate(title, columns, found.ways, [_line(found), *_cold(found, fx)])
+    notes = [_line(found), *_cold(found, fx), *filter(None, [unmoved(found)])]
+    return tabulate(title, columns, found.ways, notes)
+
+
+def unmoved(found: Moved, *, dated: bool = False) -> str:
+    """That the data cannot go, or at what nobody knows; "" where it can. dated: it is said of a date to leave."""
+    if found.usd_reason is None:
+        return ""
+    if found.stuck is not None:
+        text = _("The data cannot be moved over this line ({why}).")
+        of_date = _("But the data cannot be moved over this line ({why}): the date holds only without it.")
+    else:
+        text = _("What it costs to move the data is not known ({why}).")
+        of_date = _("But what it costs to move the data is not known ({why}): the date does not contain it.")
+    return (of_date if dated else text).format(why=words(found.usd_reason))
 
 
 def _line(found: Moved) -> str:
