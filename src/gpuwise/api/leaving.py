@@ -92,7 +92,8 @@ class Left:
 
     @property
     def fired(self) -> bool:
-        return self.advice == "leave"
+        """The date has come, and the data can go: nobody acts on a date that the data cannot keep."""
+        return self.advice == "leave" and (self.moved is None or self.moved.stuck is None)
 
     @property
     def lead_months(self) -> float:

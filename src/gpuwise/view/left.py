@@ -15,7 +15,7 @@ from gpuwise.view.chart import SCHEMA
 from gpuwise.view.checklist import checklist_table, lock_in
 from gpuwise.view.committed import commitment_facts
 from gpuwise.view.moving import moving_table, unmoved
-from gpuwise.view.owned_words import fleet
+from gpuwise.view.owned_words import fleet, gpus, years
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
 
@@ -66,26 +66,28 @@ def _counts(r: Left, name: str) -> bool:
 
 def in_short(r: Left) -> str:
     """One or two sentences: leave or stay, when, and with how many GPUs; or why not."""
+    if r.advice == "cloud" and r.request.stage is not None:
+        return _("Stay in the cloud: you are exploring.")
     if r.advice == "cloud":
         text = _("Stay in the cloud: the demand is {rule}.")
         return text.format(rule=words(r.assembled.staged.rule))
     if r.advice == "never" and r.exit.month is not None:
         return _("Stay in the cloud: {why}").format(why=_why_nothing(r))
     if r.advice == "never":
-        text = _("Stay in the cloud: the date to leave never comes within {years:g} years. {why}")
-        return text.format(years=r.assembled.case.months / 12, why=_why_never(r))
+        text = _("Stay in the cloud: the date to leave never comes within {years}. {why}")
+        return text.format(years=years(r.assembled.case.months), why=_why_never(r))
     values: dict[str, Any] = {
-        "month": r.month(r.exit.month), "gpus": r.exit.gpus, "fleet": fleet(r.exit.servers, r.site),
+        "month": r.month(r.exit.month), "gpus": gpus(r.exit.gpus), "fleet": fleet(r.exit.servers, r.site),
         "order": r.month(r.exit.order_month), "chance": figures.chance_in_words(r.exit.p_pays),
     }  # fmt: skip
     if r.advice == "leave":
-        text = _("Leave: the date has come ({month}). Own {gpus} GPUs ({fleet}), to be ordered in "
+        text = _("Leave: the date has come ({month}). Own {gpus} ({fleet}), to be ordered in "
                  "{order}. Leaving now pays with a probability of {chance}.")  # fmt: skip
         return text.format(**values)
     now = r.exit.order_month is not None and r.exit.order_month <= r.now
-    text = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} GPUs ({fleet}), "
+    text = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} ({fleet}), "
              "to be ordered in {order}.")  # fmt: skip
-    urgent = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} GPUs ({fleet}); "
+    urgent = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} ({fleet}); "
                "order them now, for they take their time.")  # fmt: skip
     low, high = _month(r, r.exit.p10_month), _month(r, r.exit.p90_month)
     return (urgent if now else text).format(**values, low=low, high=high)
@@ -139,12 +141,12 @@ def _asked(r: Left) -> str:
     level, growth = r.used.wanted.level, r.assembled.case.figures["demand_growth_per_year"].value
     text = _(
         "The bill: {hours} GPU-hours of {gpu} a month at its end ({told}), {price} {money} each, all of it taken as "
-        "demand. Stage: {stage}. Ahead: {years:g} years, {growth:+.0f} % a year. Months count from {first}."
+        "demand. Stage: {stage}. Ahead: {years}, {growth:+.0f} % a year. Months count from {first}."
     )
     return text.format(
         hours=figures.count(level.value), gpu=figures.device(r.used.accelerator.id), told=words(r.used.wanted.told),
         price=figures.amount(r.used.paid.value, r.fx), money=figures.code(r.fx),
-        stage=words(r.assembled.staged.rule), years=r.assembled.case.months / 12, growth=100 * growth,
+        stage=words(r.assembled.staged.rule), years=years(r.assembled.case.months), growth=100 * growth,
         first=r.month(0),
     )  # fmt: skip
 
@@ -174,8 +176,8 @@ def dates_table(r: Left) -> Table:
     ]  # fmt: skip
     notes = []
     if r.exit.p_never > 0:
-        text = _("On {share} of the paths the date does not come within {years:g} years.")
-        notes.append(text.format(share=figures.chance(r.exit.p_never), years=r.assembled.case.months / 12))
+        text = _("On {share} of the paths the date does not come within {years}.")
+        notes.append(text.format(share=figures.chance(r.exit.p_never), years=years(r.assembled.case.months)))
     return tabulate(_("When to leave"), columns, list(_dates(r)), notes)
 
 
@@ -212,8 +214,8 @@ def _meter(r: Left) -> Iterator[Fact]:
                    fleet=fleet(servers, r.site), first=r.used.months[0], last=r.used.months[-1]))  # fmt: skip
     yield Fact(label=_("What leaving costs"), text=text(amount=_whole(r, e.barrier_usd), money=money),
                why=_of_moving(r).format(usd=_whole(r, r.moving_usd), money=money))  # fmt: skip
-    yield Fact(label=_("How many to own now"), text=_("{gpus} GPUs ({fleet})").format(
-        gpus=e.gpus, fleet=fleet(e.servers, r.site)) if e.servers else _("none"))  # fmt: skip
+    yield Fact(label=_("How many to own now"), text=_("{gpus} ({fleet})").format(
+        gpus=gpus(e.gpus), fleet=fleet(e.servers, r.site)) if e.servers else _("none"))  # fmt: skip
     needed = _("none: no use of them would pay") if e.break_even_fraction is None else figures.percent(
         e.break_even_fraction)  # fmt: skip
     why = _("{fleet} with today's work; break-even utilisation {needed}")
@@ -272,8 +274,8 @@ def _value(r: Left) -> Iterator[Fact]:
     yield Fact(
         label=_("Saved by leaving now"),
         text=text.format(value=_spread(r, r.exit.value_usd), money=money),
-        why=_("over {years:g} years, value today; above 0 with {chance}").format(
-            years=r.assembled.case.months / 12, chance=figures.chance_in_words(r.exit.p_pays)
+        why=_("over {years}, value today; above 0 with {chance}").format(
+            years=years(r.assembled.case.months), chance=figures.chance_in_words(r.exit.p_pays)
         ),
     )
     for months, lost in r.exit.wait_usd.items():
@@ -294,7 +296,7 @@ def _waiting(r: Left) -> Iterator[Fact]:
         weeks=f"{r.assembled.case.figures['lead_weeks'].value:.0f}", usd=_whole(r, monthly * r.lead_months),
         money=figures.code(r.fx)))  # fmt: skip
     if r.payback_months is None:
-        shown = _("not within {years:g} years").format(years=r.assembled.case.months / 12)
+        shown = _("not within {years}").format(years=years(r.assembled.case.months))
     else:
         shown = _("{n} months after an order now").format(n=f"{r.payback_months:.1f}")
     yield Fact(label=_("Paid back"), text=shown, why=_("middle figures, {fleet}").format(

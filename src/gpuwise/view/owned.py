@@ -18,7 +18,7 @@ from gpuwise.own.market import BreakEven, by_provider
 from gpuwise.units import HOURS_PER_MONTH
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
-from gpuwise.view.moving import moving_table
+from gpuwise.view.moving import moving_table, unmoved
 from gpuwise.view.owned_words import figure, gpus, option, years
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
@@ -30,7 +30,7 @@ def owned_page(r: Owned) -> Page:
 
 
 def _blocks(r: Owned) -> Iterator[Block]:
-    yield Text(text=in_short(r), role="answer")
+    yield Text(text=" ".join(filter(None, (in_short(r), _unmoved(r)))), role="answer")
     yield Text(text=_why(r))
     yield options_table(r)
     yield _flow_chart(r)
@@ -72,6 +72,8 @@ def in_short(r: Owned) -> str:
     values: dict[str, Any] = {"money": _gpu_hour(r, best.usd_per_gpu_hour), "option": option(best.option)}
     if r.advice == "cloud" and rented is not None:
         text = _("Rent: the demand is {rule}. Cheapest to rent: {option}, {money} a useful GPU-hour.")
+        if r.request.stage is not None:
+            text = _("Rent: you are exploring. Cheapest to rent: {option}, {money} a useful GPU-hour.")
         values |= {"rule": words(r.staged.rule), "option": option(rented.option)}
         return text.format(**values | {"money": _gpu_hour(r, rented.usd_per_gpu_hour)})
     if r.advice == "rent" and owned is None:
@@ -112,6 +114,11 @@ def _next(r: Owned) -> str:
         return _("the demand")
     best = max(found, key=lambda weight: (weight.worth_usd, weight.total_fraction))
     return figure(best.name)
+
+
+def _unmoved(r: Owned) -> str:
+    """Owning asks for the data too."""
+    return "" if r.move is None or r.move.stuck is None else unmoved(r.move, dated=False)
 
 
 def _gpu_hour(r: Owned, spread: Range) -> str:
