@@ -23,8 +23,12 @@ from gpuwise.request import OwnRequest, parse
 
 PRICES = Path(__file__).parent / "prices.csv"
 FIGURES = Path(__file__).parent / "figures.csv"
-OF_THE_CLOUD = ("demand_gpu_h_per_month", "cloud_usd_per_gpu_hour", "committed_1y_discount_fraction",
-                "committed_3y_discount_fraction", "spot_discount_fraction")  # fmt: skip
+NOT_FROZEN = (
+    "demand_gpu_h_per_month", "demand_wander_log_sd_per_root_year", "cloud_usd_per_gpu_hour",
+    "committed_1y_discount_fraction", "committed_1y_usd_per_gpu_hour", "committed_3y_discount_fraction",
+    "committed_3y_usd_per_gpu_hour",
+    "spot_discount_fraction", "spot_usd_per_gpu_hour",
+)  # fmt: skip
 """Figures of the product that each row of the page replaces, or does not use."""
 
 
@@ -118,7 +122,7 @@ def freeze() -> None:
         writer.writerow(COLUMNS)
         for era in ERAS:
             taken = product(era).case.figures.by_name
-            writer.writerows(_row(era, one) for name, one in taken.items() if name not in OF_THE_CLOUD)
+            writer.writerows(_row(era, one) for name, one in taken.items() if name not in NOT_FROZEN)
 
 
 def _row(era: Era, one: Assumption) -> Iterable[object]:

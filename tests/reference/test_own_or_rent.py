@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from benchmarks.claim import fleets
 from benchmarks.claim.fleets import DEMANDS, Fleet
-from benchmarks.claim.frozen import ERAS, OF_THE_CLOUD, Era, Price, case, prices, product
+from benchmarks.claim.frozen import ERAS, NOT_FROZEN, Era, Price, case, prices, product
 from benchmarks.claim.page import page
 from benchmarks.claim.ratios import (
     PLACES,
@@ -55,7 +55,7 @@ def test_frozen_prices_are_those_of_the_bundle_on_their_days() -> None:
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.key)
 def test_every_figure_that_the_product_takes_is_frozen_with_its_origin(era: Era) -> None:
     frozen = case(era).figures.by_name
-    assert {*frozen} == {*product(era).case.figures.by_name} - {*OF_THE_CLOUD}
+    assert {*frozen} == {*product(era).case.figures.by_name} - {*NOT_FROZEN}
     assert product(era).case.accelerators == era.accelerators
     for one in frozen.values():
         assert one.source
