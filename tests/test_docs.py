@@ -216,13 +216,21 @@ DAY = date(2026, 12, 1)
 TOLD_ELSEWHERE = ("request", "figures", "refused", "servers", "gpus_rented", "wait_usd", "service")
 
 
-@pytest.mark.parametrize("key", ["own", "exit", "services"])
-def test_every_key_of_the_answers_about_owning_is_in_the_reference(key: str, usage: Path) -> None:
+@pytest.fixture
+def teams(tmp_path: Path) -> Path:
+    path = tmp_path / "teams.csv"
+    path.write_text("hour,each,apart\n0,8,0\n1,0,8\n", "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("key", ["own", "teams", "exit", "services"])
+def test_every_key_of_the_answers_about_owning_is_in_the_reference(key: str, usage: Path, teams: Path) -> None:
     committed = {"committed-until": "2027-06-30=12000USD", "data-size": "100TB"}
     asked = {
         "own": lambda: faces.own(
             parse(OwnRequest, {"demand": "40 GPUs", "gpu": "H100-SXM", "data-size": "100TB"}), today=DAY
         ),
+        "teams": lambda: faces.own(parse(OwnRequest, {"record": str(teams), "gpu": "H100-SXM"}), today=DAY),
         "exit": lambda: faces.exit(parse(ExitRequest, {"files": [str(usage)], **committed}), today=DAY),
         "services": lambda: faces.exit(parse(ExitRequest, {"services": "S3,TPU"}), today=DAY),
     }

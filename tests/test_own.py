@@ -124,9 +124,9 @@ def record(path: Path, gpus, start="2026-01-05T{:02d}:00") -> Path:
 def test_a_record_says_level_growth_and_how_demand_varies(tmp_path):
     rng = np.random.default_rng(0)
     weeks = np.repeat(10 * np.exp(0.01 * np.arange(30)), 168)
-    gpus, step_h = read_record(record(tmp_path / "gpus.csv", np.round(weeks * rng.gamma(4, 0.25, len(weeks)))))
-    fitted = fit(gpus, step_h)
-    assert step_h == 1.0
+    read = read_record(record(tmp_path / "gpus.csv", np.round(weeks * rng.gamma(4, 0.25, len(weeks)))))
+    fitted = fit(read.gpus, read.step_h)
+    assert (read.step_h, read.teams) == (1.0, {})
     assert fitted.low_growth_fraction < math.expm1(0.01 * 365.25 / 7) < fitted.high_growth_fraction
     assert fitted.shape.variation == pytest.approx(0.5, abs=0.05), "the trend is not counted as variation"
     assert fitted.gpu_h_per_month == pytest.approx(weeks[-1] * 730, rel=0.05)

@@ -8,6 +8,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from gpuwise.api.assembly import Assembled, assemble, break_evens
 from gpuwise.api.carbon import Energy, energies
 from gpuwise.api.moving import Moved, moved
@@ -15,13 +17,15 @@ from gpuwise.api.wanted import accelerator_of, wanted
 from gpuwise.api.world import currency, rate_notes, shown_in
 from gpuwise.errors import Message
 from gpuwise.model import Fx
-from gpuwise.own.case import SITES, Case
+from gpuwise.own.case import SITES, Case, asset, tail
 from gpuwise.own.decide import Decision, decide
 from gpuwise.own.demand import Staged
 from gpuwise.own.fleets import First, Fleet, Year, first, fleets, lives, years
 from gpuwise.own.ledger import OfLife, Verdict, judged
 from gpuwise.own.market import BreakEven
+from gpuwise.own.plan import useful_year_usd
 from gpuwise.own.sensitivity import Weights, weights
+from gpuwise.own.teams import Prices, Sharing, sharing
 from gpuwise.request import OwnFilters, OwnRequest, parse, refuse_passed
 
 R = TypeVar("R", bound=OwnFilters)
@@ -51,6 +55,7 @@ class Owned:
     lives: tuple[OfLife, ...]
     investment: Verdict | None
     move: Moved | None
+    teams: Sharing | Message | None = None
     energy: tuple[Energy, ...] = ()
     warnings: tuple[Message, ...] = ()
 
@@ -89,6 +94,7 @@ def own(request: OwnRequest, *, today: date) -> Owned:
         lives=lives(case, site) if site else (),
         investment=_investment(case, decision),
         move=_moved(asked, found, as_of),
+        teams=_teams(found, site) if found.wanted.teams else None,
         energy=energies(found, decision),
         warnings=(*found.notes, *rate_notes(fx, as_of)),
     )
@@ -107,6 +113,22 @@ def _investment(case: Case, decision: Decision) -> Verdict | None:
     if rented is None or owned is None:
         return None
     return judged(rented.path_usd - owned.path_usd, case.figures["discount_fraction"].value)
+
+
+def _teams(found: Assembled, site: str | None) -> Sharing | Message:
+    """At the middle figures and today's price of the cloud; of servers in a cluster."""
+    case = found.case
+    if site is None:
+        return case.refused[SITES[-1]]
+    if case.at_home:
+        return Message("no cloud takes what a team's own GPUs do not")
+    middle = case.figures.middle()
+    year, hour = useful_year_usd(asset(case, middle, site), middle["discount_fraction"])
+    cloud = np.asarray(tail(middle).useful_usd_per_gpu_hour)
+    return sharing(
+        found.wanted.teams,
+        Prices(own_usd_per_year=year.item(), busy_usd_per_hour=hour.item(), cloud_usd_per_hour=cloud.item()),
+    )
 
 
 def _site(case: Case, decision: Decision) -> str | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import exp
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gpuwise.api.world import workload_of
 from gpuwise.errors import InvalidInput, Message
@@ -17,9 +21,11 @@ from gpuwise.own.record import Fitted, fit, going_on
 from gpuwise.predict import Evidence, needed, predictor
 from gpuwise.predict.memory import with_memory
 from gpuwise.request import DescribeRequest, OwnFilters, OwnRequest
+from gpuwise.sources.demand import Record, read_record
 from gpuwise.store import package
 from gpuwise.units import DAYS_PER_MONTH, HOURS_PER_WEEK, SECONDS_PER_DAY, SECONDS_PER_HOUR
 
+Floats = NDArray[np.float64]
 LEVEL, GROWTH = "demand_gpu_h_per_month", "demand_growth_per_year"
 
 
@@ -27,14 +33,15 @@ LEVEL, GROWTH = "demand_gpu_h_per_month", "demand_growth_per_year"
 class Wanted:
     """level: GPU-hours of an average month, now. growth: a year, None where nobody said it and no record shows it.
 
-    shape, weeks: of a record. gpu_h_per_run: of one training, where a job stands behind it. told: how it was said;
-    notes: what must be known of it."""
+    shape, weeks: of a record; teams: GPUs of each at each of its steps, where it is of several. gpu_h_per_run: of one
+    training, where a job stands behind it. told: how it was said; notes: what must be known of it."""
 
     level: Assumption
     growth: Assumption | None
     told: Message
     shape: Shape | None = None
     weeks: tuple[float, ...] = ()
+    teams: Mapping[str, Floats] = field(default_factory=dict)
     gpu_h_per_run: float | None = None
     notes: tuple[Message, ...] = ()
 
@@ -110,12 +117,9 @@ def _growth(request: OwnRequest) -> Assumption | None:
 
 
 def _of_file(request: OwnRequest) -> Wanted:
-    from gpuwise.sources.demand import read_record
-
-    gpus, step_h = read_record(Path(str(request.record)))
-    told = Message("{hours:,.0f} h of a record, in steps of {step:g} h", hours=len(gpus) * step_h, step=step_h)
-    seen = fit(gpus, step_h)
-    found, own = of_record(seen, told), _growth(request)
+    record = read_record(Path(str(request.record)))
+    seen = fit(record.gpus, record.step_h)
+    found, own = replace(of_record(seen, _told(record)), teams=record.teams), _growth(request)
     if own is not None or seen.growth_fraction_per_year is None:
         return replace(found, growth=own, notes=idle_end(seen))
     low, value, high = going_on(seen, request.horizon_months)
@@ -128,6 +132,16 @@ def _of_file(request: OwnRequest) -> Wanted:
     values = {"seen": seen.growth_fraction_per_year, "weeks": seen.hours / HOURS_PER_WEEK, "value": value}
     noted = () if abs(seen.growth_fraction_per_year) < STEADY else (Message(text, **values),)
     return replace(found, growth=growth, notes=(*noted, *idle_end(seen)))
+
+
+def _told(record: Record) -> Message:
+    hours, step = len(record.gpus) * record.step_h, record.step_h
+    length = (
+        Message("{hours:,.0f} h of a record, in steps of {step:g} h", hours=hours, step=step)
+        if step >= 1
+        else Message("{hours:,.0f} h of a record, in steps of {step:g} s", hours=hours, step=SECONDS_PER_HOUR * step)
+    )
+    return Message("{n} teams, {length}", n=len(record.teams), length=length) if record.teams else length
 
 
 STEADY = 0.005

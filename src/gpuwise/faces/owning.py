@@ -8,9 +8,10 @@ from typing import Any
 
 from gpuwise.api import owning as api
 from gpuwise.api.carbon import Energy
+from gpuwise.errors import Message
 from gpuwise.faces.answer import Answer, document
 from gpuwise.faces.moving import data_move
-from gpuwise.locale import words
+from gpuwise.locale import _, words
 from gpuwise.model import Assumption
 from gpuwise.own.decide import Outcome, Range
 from gpuwise.own.market import BreakEven
@@ -51,12 +52,19 @@ def _document(r: api.Owned) -> Mapping[str, Any]:
             "weights": None if r.weights is None else r.weights.figures,
             "saving_usd": None if r.weights is None else r.weights.saving_usd,
             "energy": [_energy(one) for one in r.energy],
+            **_teams(r),
             "data_move": None if r.move is None else data_move(r.move),
             "lead_times": found.leads,
             "figures": {name: figure(one) for name, one in found.case.figures.by_name.items()},
             "not_contained": [words(each) for each in found.missing],
         },
     )
+
+
+def _teams(r: api.Owned) -> Mapping[str, Any]:
+    if r.teams is None:
+        return {"teams": None, "teams_reason": _("not a record of several teams")}
+    return {"teams": None, "teams_reason": words(r.teams)} if isinstance(r.teams, Message) else {"teams": r.teams}
 
 
 def figure(one: Assumption) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from gpuwise.view.chart import SCHEMA
 from gpuwise.view.moving import moving_table, unmoved
 from gpuwise.view.owned_words import figure, gpus, option, years
 from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
+from gpuwise.view.teams import teams_blocks
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
 
 
@@ -41,6 +42,7 @@ def _blocks(r: Owned) -> Iterator[Block]:
     if r.fleets and not r.assembled.case.at_home:
         yield _fleet_table(r)
         yield _year_table(r)
+    yield from teams_blocks(r)
     if r.investment is not None:
         yield Facts(title=_("Buying as an investment, middle case"), facts=tuple(_investment(r)))
     if r.lives:
