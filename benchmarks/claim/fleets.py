@@ -17,6 +17,7 @@ from benchmarks.claim.ratios import FEW, SEED, Ratio, of_paths
 from gpuwise.model import Assumption
 from gpuwise.own.case import SEARCHED, Case, Count, servers, stack, world
 from gpuwise.own.choose import discount
+from gpuwise.own.demand import UNKNOWN_FACTOR
 from gpuwise.own.figures import figures
 from gpuwise.own.plan import flows
 from gpuwise.units import HOURS_PER_MONTH
@@ -24,8 +25,6 @@ from gpuwise.units import HOURS_PER_MONTH
 SITE = "colocation"
 GPUS = (1, 4, 8, 40, 200)
 """In use at once, on average."""
-UNKNOWN_FACTOR = 2.5
-"""A level that may as well be so many times more or less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Published figures of owning, renting and leaving (owning_cases.csv), each through the product's own functions.
 
-51 of the 110 go through functions that the verbs call; `unit_costs`, `failures`, `portfolio` and parts of `ledger`,
-`rental` and `energy` have no verb yet.
+63 of the 110 go through functions that the verbs call; most of `unit_costs`, `failures` and parts of `ledger`, `rental`
+and `energy` are formulas for those who call gpuwise from Python.
 
 An adapter names the inputs of a row as the product does, and nothing more. Kinds: a trap has printed a figure that does
 not follow from its own inputs, so that the recomputed one counts; a bound must not be exceeded; any other row has its

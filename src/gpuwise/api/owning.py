@@ -26,7 +26,9 @@ from gpuwise.own.market import BreakEven
 from gpuwise.own.plan import useful_year_usd
 from gpuwise.own.sensitivity import Weights, weights
 from gpuwise.own.teams import Prices, Sharing, sharing
+from gpuwise.own.unit_costs import hours_per_million
 from gpuwise.request import OwnFilters, OwnRequest, parse, refuse_passed
+from gpuwise.units import Hours
 
 R = TypeVar("R", bound=OwnFilters)
 
@@ -37,7 +39,8 @@ class Owned:
 
     advice: own, rent, cloud (what is wanted is not known well enough to own for it), or open. site: where own servers
     would stand, None where none may. break_evens: there, against each provider's price; fleets: numbers of servers side
-    by side; years: how many for the demand of each year. move: of the data; energy: with carbon, owned and rented.
+    by side; years: how many for the demand of each year. work_gpu_h: of a unit of work (run, million_units). move:
+    of the data; energy: with carbon, owned and rented.
     """
 
     request: OwnRequest
@@ -55,6 +58,7 @@ class Owned:
     lives: tuple[OfLife, ...]
     investment: Verdict | None
     move: Moved | None
+    work_gpu_h: Mapping[str, Hours]
     teams: Sharing | Message | None = None
     energy: tuple[Energy, ...] = ()
     warnings: tuple[Message, ...] = ()
@@ -94,6 +98,7 @@ def own(request: OwnRequest, *, today: date) -> Owned:
         lives=lives(case, site) if site else (),
         investment=_investment(case, decision),
         move=_moved(asked, found, as_of),
+        work_gpu_h=_work_gpu_h(asked, found),
         teams=_teams(found, site) if found.wanted.teams else None,
         energy=energies(found, decision),
         warnings=(*found.notes, *rate_notes(fx, as_of)),
@@ -113,6 +118,13 @@ def _investment(case: Case, decision: Decision) -> Verdict | None:
     if rented is None or owned is None:
         return None
     return judged(rented.path_usd - owned.path_usd, case.figures["discount_fraction"].value)
+
+
+def _work_gpu_h(request: OwnRequest, found: Assembled) -> Mapping[str, Hours]:
+    """GPU-hours of a unit of work: of one training, and of a million of what a GPU does."""
+    hours, done = found.wanted.gpu_h_per_run, request.throughput
+    run = {} if hours is None else {"run": hours}
+    return run if done is None else {**run, "million_units": hours_per_million(done.units_per_s)}
 
 
 def _teams(found: Assembled, site: str | None) -> Sharing | Message:

@@ -41,7 +41,7 @@ def _document(r: api.Owned) -> Mapping[str, Any]:
             "owned": decision.owned,
             "p_own": decision.p_own,
             "p_own_error": decision.error_fraction,
-            "options": [_outcome(one) for one in decision.outcomes.values()],
+            "options": [_outcome(one, r.work_gpu_h) for one in decision.outcomes.values()],
             "refused": {name: words(why) for name, why in found.case.refused.items()},
             "fleets": r.fleets,
             "years": r.years,
@@ -85,7 +85,7 @@ def _investment(r: api.Owned) -> Mapping[str, Any]:
             "break_even_rates": list(one.break_even_rates)}  # fmt: skip
 
 
-def _outcome(one: Outcome) -> Mapping[str, Any]:
+def _outcome(one: Outcome, work_gpu_h: Mapping[str, float]) -> Mapping[str, Any]:
     return {
         "option": one.option,
         "gpus_owned": one.gpus,
@@ -95,6 +95,7 @@ def _outcome(one: Outcome) -> Mapping[str, Any]:
         "present_usd": spread(one.present_usd),
         "total_usd": spread(one.total_usd),
         "usd_per_gpu_hour": spread(one.usd_per_gpu_hour),
+        **{f"usd_per_{work}": spread(one.usd_per_gpu_hour * hours) for work, hours in work_gpu_h.items()},
         "capex_usd": one.capex_usd,
         "owned_fraction": one.owned_fraction,
         "busy_fraction": one.busy_fraction,

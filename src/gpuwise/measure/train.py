@@ -7,6 +7,7 @@ the job, 2 bad input or data, 4 training failed, 130 interrupted.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -123,28 +124,33 @@ def tell(message: Message) -> None:
 def reference_training(job: Job, lines: Any, interrupt: Interrupt) -> End:
     """Does the job. Raises what input and data are refused for."""
     with joined(job) as (index, world):
-        own, device = settled_device(job, index)
-        take(device)
-        lines.event("devices", list=[asdict(own)])
-        lines.event("timing", clock=clock_of(device))
-        numerics = choose(own, job.precision, job.memory_format)
-        pulse = Pulse(lines)
-        with phase(lines, "data"):
-            source = dataset(job, image_size(job, accelerated=device.type != "cpu"), living(pulse))
-        settled = plan(
-            job, accelerated=device.type != "cpu", samples=len(source.train), cpus=cpus().allowed, world=world,
-            cpus_a_core=(psutil.cpu_count() or 1) / (psutil.cpu_count(logical=False) or psutil.cpu_count() or 1),
-        )  # fmt: skip
-        prepare(device, numerics, settled.threads)
-        work = Work(job, settled, numerics, device, source, lines, interrupt, world, pulse)
-        try:
-            return work.run()
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-        finally:
-            work.close()
-        return work.out_of_memory()  # here, since the error held on to what filled the memory
+        return _trained(job, lines, interrupt, index, world)
+
+
+def _trained(job: Job, lines: Any, interrupt: Interrupt, index: int, world: int) -> End:
+    """Its own frame: what holds on to the processes' group is gone when the group is left."""
+    own, device = settled_device(job, index)
+    take(device)
+    lines.event("devices", list=[asdict(own)])
+    lines.event("timing", clock=clock_of(device))
+    numerics = choose(own, job.precision, job.memory_format)
+    pulse = Pulse(lines)
+    with phase(lines, "data"):
+        source = dataset(job, image_size(job, accelerated=device.type != "cpu"), living(pulse))
+    settled = plan(
+        job, accelerated=device.type != "cpu", samples=len(source.train), cpus=cpus().allowed, world=world,
+        cpus_a_core=(psutil.cpu_count() or 1) / (psutil.cpu_count(logical=False) or psutil.cpu_count() or 1),
+    )  # fmt: skip
+    prepare(device, numerics, settled.threads)
+    work = Work(job, settled, numerics, device, source, lines, interrupt, world, pulse)
+    try:
+        return work.run()
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    finally:
+        work.close()
+    return work.out_of_memory()  # here, since the error held on to what filled the memory
 
 
 class Work:
@@ -406,6 +412,7 @@ def joined(job: Job) -> Iterator[tuple[int, int]]:
     try:
         yield index, world
     finally:
+        gc.collect()  # a model still in a cycle would hold the group past its end: gloo's threads then abort the exit
         distributed.destroy_process_group()
 
 

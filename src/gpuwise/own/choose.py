@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from gpuwise.own.demand import Shape
 from gpuwise.own.plan import Asset, Own, Tail, World, flows
-from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR
+from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR, MONTHS_PER_YEAR
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ def least(cost: Callable[[int], float], most: int) -> int:
 
 def discount(months: int, yearly_rate: Floats | float) -> Floats:
     """What a USD of the end of each month is worth today, (…, months + 1)."""
-    return np.asarray(np.exp(-np.log1p(np.asarray(yearly_rate)) * np.arange(months + 1) / 12))
+    return np.asarray(np.exp(-np.log1p(np.asarray(yearly_rate)) * np.arange(months + 1) / MONTHS_PER_YEAR))
 
 
 def best_servers(asset: Asset, tail: Tail, world: World, yearly_rate: Floats | float, most: int | None = None) -> int:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.estimate import Z80
-from gpuwise.units import Fraction
+from gpuwise.units import MONTHS_PER_YEAR, Fraction
 
 Floats = NDArray[np.float64]
 POINTS = 2048
@@ -58,10 +58,6 @@ class Shape:
         """Share of the work that a fleet of `capacity` times the mean demand serves; any shape."""
         knots, shares = _curve(self.levels)
         return np.interp(capacity, knots, shares)
-
-    def busy(self, capacity: float) -> Fraction:
-        """Share of the time in which more than `capacity` times the mean is wanted: P(q > x)."""
-        return float(np.mean(self.levels > capacity))
 
     def quantile(self, fraction: Fraction) -> float:
         """The level that demand does not exceed for this share of the time, as a multiple of the mean."""
@@ -144,7 +140,7 @@ def uncertain(variation: Floats) -> Shapes:
 
 def expected(gpu_h_per_month: Floats | float, growth_fraction_per_year: Floats | float, months: int) -> Floats:
     """GPU-hours of each month without chance, shape (…, months); growth may be below 0."""
-    years = (np.arange(months) + 0.5) / 12
+    years = (np.arange(months) + 0.5) / MONTHS_PER_YEAR
     growth = np.maximum(np.asarray(growth_fraction_per_year, np.float64), LEAST_GROWTH)
     return np.asarray(gpu_h_per_month * np.exp(np.log1p(growth) * years))
 

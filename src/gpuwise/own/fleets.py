@@ -11,7 +11,7 @@ from gpuwise.own.choose import discount
 from gpuwise.own.figures import Drawn
 from gpuwise.own.ledger import OfLife, over_lives
 from gpuwise.own.plan import World, flows, own_usd_per_gpu_hour
-from gpuwise.units import HOURS_PER_MONTH, Fraction, Usd, UsdPerHour
+from gpuwise.units import HOURS_PER_MONTH, MONTHS_PER_YEAR, Fraction, Usd, UsdPerHour
 
 SHOWN = 8
 """Numbers of servers that are compared, 0 among them."""
@@ -128,7 +128,7 @@ LIVES_YEARS = (3.0, 4.0, 5.0, 6.0)
 def years(case: Case, site: str, *, seed: int = 0) -> tuple[Year, ...]:
     """Year 0 is now: the demand of each year as if it stayed so, over the paths by which the number is chosen."""
     found = []
-    for year in range(case.months // 12 + 1):
+    for year in range(case.months // MONTHS_PER_YEAR + 1):
         rng = np.random.default_rng(seed)
         drawn = case.figures.drawn(SEARCHED, rng)
         level = drawn[LEVEL] * (1 + drawn[GROWTH]) ** year

@@ -25,7 +25,7 @@ from typing import Literal
 from gpuwise.asset import ColdTier, Link, Waiver
 from gpuwise.cost.tariffs import Tariff, stored_usd, transfer_s
 from gpuwise.errors import InvalidInput, Message
-from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_DAY, Fraction, Gigabytes, Hours, Usd
+from gpuwise.units import HOURS_PER_DAY, HOURS_PER_MONTH, SECONDS_PER_DAY, Fraction, Gigabytes, Hours, Usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +205,7 @@ def open_waivers(waivers: Iterable[Waiver], on: date) -> tuple[Waiver, ...]:
 
 def _moved_gb(data: Data, copy: Copy) -> Gigabytes:
     """All that goes over the line, what has changed meanwhile contained."""
-    return data.gb + data.change_gb_per_day * ((copy.days or 0.0) - (copy.cut_over_h or 0.0) / 24)
+    return data.gb + data.change_gb_per_day * ((copy.days or 0.0) - (copy.cut_over_h or 0.0) / HOURS_PER_DAY)
 
 
 def _internet(data: Data, copy: Copy, tariff: Tariff | None) -> Way:

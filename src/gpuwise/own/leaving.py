@@ -37,7 +37,7 @@ from gpuwise.own.market import break_even
 from gpuwise.own.plan import Asset, Own, World, capital, useful_year_usd
 from gpuwise.own.rental import NEVER, Months, clamped_month, robust_month
 from gpuwise.own.sensitivity import Weights, weigh
-from gpuwise.units import HOURS_PER_MONTH, WEEKS_PER_MONTH, Fraction, Usd
+from gpuwise.units import HOURS_PER_MONTH, MONTHS_PER_YEAR, WEEKS_PER_MONTH, Fraction, Usd
 
 Floats = NDArray[np.float64]
 PATHS = 2_000
@@ -237,7 +237,7 @@ def _premiums(asked: Leaving, drawn: Drawn, lived: World, size: int) -> Floats:
 def _barrier(asked: Leaving, drawn: Drawn, size: int) -> Floats:
     """B: capex less what the fleet is worth at the end of its life, and the cost of moving; (paths or 1,)."""
     one = _fleet(asked, drawn, size)
-    aged = np.asarray(one.life_years) + np.asarray(one.lead_months) / 12
+    aged = np.asarray(one.life_years) + np.asarray(one.lead_months) / MONTHS_PER_YEAR
     worth = one.server_usd * np.exp(-one.worth_decline_per_year * aged)
     return np.asarray(size * (one.capex_usd - worth) + asked.moving_usd)[:, 0]
 

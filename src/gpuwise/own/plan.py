@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from gpuwise.cost.annuity import capital_recovery_factor, sinking_fund_factor
 from gpuwise.own.demand import Shape, Shapes
-from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR
+from gpuwise.units import HOURS_PER_MONTH, HOURS_PER_YEAR, MONTHS_PER_YEAR
 
 Floats = NDArray[np.float64]
 Figure = Floats | float
@@ -67,7 +67,7 @@ class Asset:
         """What one server costs a month, idle, without its price."""
         upkeep = self.upkeep_usd_per_year + self.accelerators * self.licence_usd_per_gpu_year
         idle_usd = self.idle_kw * self.pue * self.electricity_usd_per_kwh * HOURS_PER_MONTH
-        return self.hosting_usd_per_month + self.staff_usd_per_month + upkeep / 12 + idle_usd
+        return self.hosting_usd_per_month + self.staff_usd_per_month + upkeep / MONTHS_PER_YEAR + idle_usd
 
     @property
     def running_usd_per_gpu_hour(self) -> Figure:
@@ -259,11 +259,11 @@ def capital(layer: Own, months: int) -> Floats:
     )  # fmt: skip
     if layer.order_month >= months:
         return np.zeros((1, months + 1))
-    worked = (month - layer.order_month - lead) / 12
+    worked = (month - layer.order_month - lead) / MONTHS_PER_YEAR
     generation = np.floor(np.maximum(worked, 0) / years) * (month < months)
     generation[:, -1] = generation[:, -2]
     replaced = np.diff(generation, axis=1, prepend=0)
-    way = lead / 12  # the first one ages before it works
+    way = lead / MONTHS_PER_YEAR  # the first one ages before it works
     left = years + way * (generation == 1)
     last = worked[:, -1:] - generation[:, -1:] * years + way * (generation[:, -1:] == 0)
     sold = replaced * np.exp(-decline * left) + (month == months) * np.exp(-decline * last)

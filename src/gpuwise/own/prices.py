@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from gpuwise.model import Assumption
 from gpuwise.own.figures import at
+from gpuwise.units import MONTHS_PER_YEAR
 
 Floats = NDArray[np.float64]
 LOOKED_AT = 20_000
@@ -41,7 +42,7 @@ class Jumps:
             rate, size, down = (
                 at(figure, rng.standard_normal(paths)) for figure in (self.per_year, self.log_sd, self.down_fraction)
             )
-            path = np.repeat(np.arange(paths), rng.poisson(rate / 12 * (months - 1)))
+            path = np.repeat(np.arange(paths), rng.poisson(rate / MONTHS_PER_YEAR * (months - 1)))
             month = rng.integers(1, months, len(path))
             sign = np.where(rng.random(len(path)) < down[path], -1.0, 1.0)
             np.add.at(logs, (path, month), sign * size[path] * np.abs(rng.standard_normal(len(path))))

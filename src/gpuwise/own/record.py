@@ -26,6 +26,7 @@ from gpuwise.units import (
     HOURS_PER_WEEK,
     HOURS_PER_YEAR,
     MEAN_DAYS_PER_YEAR,
+    MONTHS_PER_YEAR,
     Hours,
 )
 
@@ -89,7 +90,7 @@ def going_on(seen: Fitted, horizon_months: int) -> tuple[float, float, float]:
 
     Nothing doubles for ever. Test value: 100 % a year, seen for one year, over four: 2^(1/4) − 1 = 18.9 % a year.
     """
-    ratio = min(seen.hours / HOURS_PER_YEAR / (horizon_months / 12), 1.0)
+    ratio = min(seen.hours / HOURS_PER_YEAR / (horizon_months / MONTHS_PER_YEAR), 1.0)
     low, middle, high = (
         (1 + float(growth or 0.0)) ** ratio - 1
         for growth in (seen.low_growth_fraction, seen.growth_fraction_per_year, seen.high_growth_fraction)

@@ -7,7 +7,7 @@ from gpuwise.request.about import Option, options
 from gpuwise.request.billing import without_bill
 from gpuwise.request.measuring import CeilingsRequest, CheckRequest, MeasureRequest, RunsRequest
 from gpuwise.request.offers import OfferFilters
-from gpuwise.request.owning import ExitRequest, OwnFilters, OwnRequest, Promised, Said
+from gpuwise.request.owning import ExitRequest, OwnFilters, OwnRequest, Promised, Said, Throughput
 from gpuwise.request.reading import KINDS, at, parse
 from gpuwise.request.types import (
     CHOICES,
@@ -48,6 +48,7 @@ __all__ = [
     "RunsRequest",
     "Said",
     "Takes",
+    "Throughput",
     "at",
     "options",
     "parse",

@@ -7,7 +7,7 @@ import re
 
 from gpuwise import units
 from gpuwise.errors import InvalidInput, Message
-from gpuwise.request.owning import Cooled, Promised, Said
+from gpuwise.request.owning import Cooled, Promised, Said, Throughput
 from gpuwise.units import DAYS_PER_YEAR, HOURS_PER_MONTH, HOURS_PER_YEAR, MONTHS_PER_YEAR, WEEKS_PER_YEAR
 
 _NUMBER = r"[0-9.,](?:[0-9.,'’\s]*[0-9])?"
@@ -130,6 +130,28 @@ def parse_price(text: str) -> units.Money:
     raise InvalidInput(
         Message('"{text}" is no price: it lies above 0.', text=text), Message("Write for example 2.99 USD.")
     )
+
+
+_THROUGHPUT = rf"\s*({_NUMBER})\s*([^\W\d_][\w -]*?)(?:\s*/|\s+(?:per|an?)\s)\s*([a-z]+)\s*"
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "second"), 1.0),
+    **dict.fromkeys(("min", "minute"), 60.0),
+    **dict.fromkeys(("h", "hour"), units.SECONDS_PER_HOUR),
+    **dict.fromkeys(("d", "day"), units.SECONDS_PER_DAY),
+}
+
+
+def parse_throughput(text: str) -> Throughput:
+    """Of "5500 tokens/s", "90 images a minute" or "1.2e3 requests per h": of one GPU, in the unit's own words."""
+    match = re.fullmatch(_THROUGHPUT, text, re.IGNORECASE)
+    seconds = _SECONDS.get(match[3].lower()) if match else None
+    if match is None or seconds is None:
+        raise InvalidInput(
+            Message('"{text}" does not say what a GPU gets done: a number, what of, and in which time.',
+                    text=text.strip()),
+            Message('Write for example "5500 tokens/s".'),
+        )  # fmt: skip
+    return Throughput(units.parse_positive(match[1]) / seconds, match[2])
 
 
 def parse_power(text: str) -> float:

@@ -36,6 +36,13 @@ class Said(NamedTuple):
     high: float | None
 
 
+class Throughput(NamedTuple):
+    """What one GPU of the demand gets done while it works, in a unit of the person's own: tokens, images, requests."""
+
+    units_per_s: float
+    unit: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnFilters(OfferFilters):
     """What is owned, where, and for how long one looks ahead: what `own` and `exit` share."""
@@ -142,6 +149,10 @@ class OwnRequest(OwnFilters):
     data_growth_fraction_per_year: float | None = about(
         "How the data of --job grows, and its training time with it.", kind="growth", show="PERCENT/TIME",
         group="Demand", flags=("--data-growth",), example="3%/month",
+    )  # fmt: skip
+    throughput: Throughput | None = about(
+        "What one GPU gets done while it works: prices a million of it too.",
+        kind="throughput", show="N UNIT/s", group="Demand", example="5500 tokens/s",
     )  # fmt: skip
     cloud_usd_per_gpu_hour: float | None = about(
         "What the cloud bills you for one GPU-hour (default: the cheapest offer that is known).",

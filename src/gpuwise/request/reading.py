@@ -434,6 +434,7 @@ KINDS: dict[str, Kind] = {
     "clock": Kind(_clock),
     "interval": Kind(_typed(_interval, Message("Write 30 min, or never."))),
     "period": Kind(_typed(amounts.parse_period)),
+    "throughput": Kind(_typed(amounts.parse_throughput)),
     "losses": Kind(_typed(_rate)),
     "exchange": Kind(_typed(_exchange)),
     "prepare_on": Kind(_choice("prepare_on")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from gpuwise.own.decide import PATHS, Outcome, Range
 from gpuwise.own.fleets import Fleet, Year
 from gpuwise.own.ledger import OfLife
 from gpuwise.own.market import BreakEven, by_provider
-from gpuwise.units import HOURS_PER_MONTH
+from gpuwise.units import HOURS_PER_MONTH, Hours
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
 from gpuwise.view.moving import moving_table, unmoved
@@ -181,7 +182,7 @@ def options_table(r: Owned) -> Table:
         column("gpus", _("GPUs held"), lambda row: Cell(shown=_held(row), value=row.gpus)),
         column("usd_per_gpu_hour", _("A useful GPU-hour"), lambda row: _spread(r, row.usd_per_gpu_hour),
                kind="estimate", unit=money),
-        *_per_run(r),
+        *_per_work(r),
         column("present_usd", _("All of it, value today"), lambda row: _spread(r, row.present_usd, 1000.0),
                kind="estimate", unit=_("thousand {money}").format(money=money)),
         column("capex_usd", _("Purchase"), lambda row: _thousands(r, row.capex_usd), kind="number",
@@ -200,6 +201,7 @@ def options_table(r: Owned) -> Table:
         _("Work that no held GPU takes {waits}; what own servers are worth at the end is taken off.").format(
             waits=_("waits, for at most 5 % of the time") if r.assembled.case.at_home else _("is rented by the hour")
         ),
+        *_done(r),
     ]
     return tabulate(_("Options"), columns, [one for one in r.decision.outcomes.values() if takes(one)], notes)
 
@@ -210,21 +212,26 @@ def takes(row: Outcome) -> bool:
     return held or row.count.spot or row.option == "on-demand"
 
 
-def _times(given: Range, factor: float) -> Range:
-    return Range(mean=given.mean * factor, p10=given.p10 * factor, p50=given.p50 * factor, p90=given.p90 * factor)
+def _per_work(r: Owned) -> Iterator[Made[Outcome]]:
+    """What a unit of work costs."""
+    for work, hours in r.work_gpu_h.items():
+        name = _("One training") if work == "run" else _("A million {unit}").format(unit=_unit(r))
+        yield column(f"usd_per_{work}", name, partial(_work_cost, r, hours), kind="estimate", unit=figures.code(r.fx))
 
 
-def _per_run(r: Owned) -> Iterator[Made[Outcome]]:
-    """What one training costs, where a job stands behind the demand: the unit of work."""
-    hours = r.assembled.wanted.gpu_h_per_run
-    if hours is not None:
-        yield column(
-            "usd_per_run",
-            _("One training"),
-            lambda row: _spread(r, _times(row.usd_per_gpu_hour, hours)),
-            kind="estimate",
-            unit=figures.code(r.fx),
-        )
+def _work_cost(r: Owned, hours: Hours, row: Outcome) -> Cell:
+    return _spread(r, row.usd_per_gpu_hour * hours)
+
+
+def _unit(r: Owned) -> str:
+    return r.request.throughput.unit if r.request.throughput else ""
+
+
+def _done(r: Owned) -> Iterator[str]:
+    done = r.request.throughput
+    if done is not None:
+        text = _("A GPU does {n} {unit} a second of work, as you say: exact.")
+        yield text.format(n=_three_digits(done.units_per_s), unit=done.unit)
 
 
 def _three_digits(value: float) -> str:
