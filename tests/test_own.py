@@ -381,6 +381,7 @@ def test_a_scenario_says_the_same_as_options_and_the_command_line_wins(tmp_path)
     written, said = answer(scenario=str(path)), answer(**AWS, horizon="3y", set=["life_years=3..5"])
     assert written.decision.outcomes["office"].present_usd == said.decision.outcomes["office"].present_usd
     assert answer(scenario=str(path), horizon="4y").assembled.case.months == 48
+    assert answer(scenario=str(path), horizon="5y").assembled.case.months == 60, "a default that is said is said"
 
 
 @pytest.mark.parametrize(

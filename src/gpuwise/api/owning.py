@@ -174,7 +174,9 @@ def _with_file(request: R) -> R:
     places = {key.replace("_", "-"): f"{key} in {file.name}, line {file.line((key,)) or 1}" for key in file.data}
     written = parse(type(request), said | {"scenario": path}, usd_per=_usd_per, spelled=places)
     usual = {item.name: item.default for item in fields(request)}
-    kept = {name: getattr(request, name) for name in usual if getattr(request, name) != usual[name]}
+    kept = {
+        name: getattr(request, name) for name in usual if name in request.said or getattr(request, name) != usual[name]
+    }
     return replace(written, **kept)
 
 

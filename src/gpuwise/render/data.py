@@ -251,7 +251,7 @@ def plain(value: object) -> Any:
     """Any value of the domain as JSON knows it. A number that is not finite becomes null: JSON has no word for it."""
     if not is_dataclass(value):
         raise TypeError(f"{type(value).__name__} has no form in JSON")
-    known = {f.name: getattr(value, f.name) for f in fields(value) if f.name != "reasons"}
+    known = {f.name: getattr(value, f.name) for f in fields(value) if f.repr and f.name != "reasons"}
     return _with_reasons(known, getattr(value, "reasons", {}))
 
 

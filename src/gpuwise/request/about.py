@@ -55,7 +55,7 @@ class Option:
 
 def options(request: type[Any]) -> dict[str, Option]:
     """What can be said in a request, by the name that is typed."""
-    return {option.name: option for option in map(_option, fields(request))}
+    return {option.name: option for option in (_option(item) for item in fields(request) if item.metadata)}
 
 
 def _option(item: Field[Any]) -> Option:

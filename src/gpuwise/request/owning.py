@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -112,6 +112,8 @@ class OwnFilters(OfferFilters):
         "The line over which the data moves.", kind="rate", show="RATE", group="Moving the data", flags=("--link",),
         example="10Gbit/s",
     )  # fmt: skip
+    said: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """Fields that a person said, be it their default: a scenario leaves them."""
     seed: int = about(
         "Where all chance begins: the same number gives the same answer.", kind="whole", show="N", default=0,
         group="Owning", example="1",

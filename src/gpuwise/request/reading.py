@@ -60,7 +60,8 @@ def parse(
             said._replace(usd_per_month=_usd(said.usd_per_month, "money", spell[name], currency, usd_per))
             for said in values[name]
         )
-    made = request(**{asked[name].field: value for name, value in values.items()})
+    named = {asked[name].field: value for name, value in values.items()}
+    made = request(**named, **({"said": frozenset(named)} if hasattr(request, "said") else {}))
     refuse_contradictions(made)
     return made
 
