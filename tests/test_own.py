@@ -148,6 +148,7 @@ def test_own_takes_a_record(tmp_path):
 @pytest.mark.parametrize(
     ("text", "part"),
     [
+        ("", "is empty"),
         ("time,gpus\n", "0 rows"),
         ("hour,cards\n2026-01-01T00:00Z,1\n", "no column gpus"),
         ("time,gpus\n2026-01-01T00:00Z,1\n2026-01-01T01:00Z,1\n2026-01-01T03:00Z,1\n", "line 4"),

@@ -84,7 +84,8 @@ def test_recorded_weeks_are_drawn_in_blocks_and_keep_their_mean():
         (20.0, 1.0, 0.0, assumed(0.5), "exploring"),
         (20.0, 0.0, 0.0, of_record(np.array([0.0] * 9 + [200.0])), "exploring"),
         (20.0, 0.0, 0.8, assumed(0.5), "growing"),
-        (20.0, 0.0, -0.6, assumed(0.5), "growing"),
+        (20.0, 0.0, -0.6, assumed(0.5), "exploring"),
+        (20.0, 0.0, -0.4, assumed(0.5), "steady"),
         (20.0, 0.1, 0.2, assumed(2.0), "steady"),
     ],
 )

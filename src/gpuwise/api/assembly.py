@@ -90,6 +90,7 @@ def assemble(
     _put_price_change(request.horizon_months, making)
     _put_said(request, making)
     _say_left_out(making)
+    _say_many(wanted, making)
     close(request, as_of, making)
     case = _case(request, quotes, chosen, wanted, making)
     refuse_nothing_left(making)
@@ -201,6 +202,17 @@ def _say_left_out(making: Making) -> None:
         if name not in making.figures:
             making.put(Assumption(name=name, value=0.0, low=None, high=None, unit=unit, source="none"))
             making.missing.append(what)
+
+
+MANY_GPUS = 1_000
+"""A judgement: lists price single machines, and no list says whether so many are there."""
+
+
+def _say_many(wanted: Wanted, making: Making) -> None:
+    gpus = wanted.level.value / HOURS_PER_MONTH
+    if gpus >= MANY_GPUS and not making.nothing_rented:
+        text = "whether a cloud has {gpus:,.0f} GPUs, and at these list prices, nobody says: ask for a quote"
+        making.notes.append(Message(text, gpus=gpus))
 
 
 # ---- the case ----

@@ -194,7 +194,7 @@ class Staged:
 
 
 def staged(gpus: float, level_log_sd: float, growth_fraction_per_year: float, shape: Shape) -> Staged:
-    """The stage of a demand by a rule that is printed: small, unknown or varying demand is exploring.
+    """The stage of a demand by a rule that is printed: small, unknown, varying or shrinking demand is exploring.
 
     gpus: in use at once, on average; level_log_sd: how well that is known.
     """
@@ -207,8 +207,10 @@ def staged(gpus: float, level_log_sd: float, growth_fraction_per_year: float, sh
     elif shape.measured and shape.variation > VARYING:
         values = {"sd": shape.variation, "most": VARYING}
         text = Message("varying: the standard deviation is {sd:.1f} times the mean, above {most:g}", **values)
-    elif abs(change) >= GROWING:
-        text = Message("it changes by {change:.0%} a year, which is {most:.0%} or more", change=change, most=GROWING)
+    elif change <= -GROWING:
+        text = Message("shrinking by {change:.0%} a year, which is {most:.0%} or more", change=-change, most=GROWING)
+    elif change >= GROWING:
+        text = Message("it grows by {change:.0%} a year, which is {most:.0%} or more", change=change, most=GROWING)
         return Staged(stage="growing", rule=text)
     else:
         text = Message("{gpus} GPUs in use on average, and a change below {most:.0%} a year",

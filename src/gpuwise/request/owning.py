@@ -80,7 +80,7 @@ class OwnFilters(OfferFilters):
     )  # fmt: skip
     country: str | None = about(
         "Where your own servers would stand: for prices of electricity, and carbon.",
-        kind="place", show="COUNTRY", group="Owning", example="DE",
+        kind="country", show="COUNTRY", group="Owning", example="DE",
     )  # fmt: skip
     no_capex: bool = about("There is no money for purchases: rent only.", kind="flag", default=False, group="Owning")
     by: date | None = about(

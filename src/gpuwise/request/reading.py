@@ -381,6 +381,15 @@ def _place(text: str) -> str:
         raise UnknownName(error.message, Message("Write for example DE, EU or on-premises.")) from None
 
 
+def _country(text: str) -> str:
+    try:
+        return country(text)
+    except UnknownName as error:
+        if error.nearest:
+            raise
+        raise UnknownName(error.message, Message("Write for example DE, US or EU.")) from None
+
+
 def _currency(text: str) -> str:
     if re.fullmatch("[A-Za-z]{3}", text):
         return text.upper()
@@ -455,6 +464,7 @@ KINDS: dict[str, Kind] = {
     "command": Kind(str),
     "limit": Kind(_limit),
     "place": Kind(_place),
+    "country": Kind(_country),
     "currency": Kind(_currency),
     "action": Kind(_choice("action")),
     "runs_action": Kind(_choice("runs_action")),

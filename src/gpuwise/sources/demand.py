@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime, time
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -15,10 +16,10 @@ from numpy.typing import NDArray
 
 from gpuwise.errors import DataError, InvalidInput, Message
 from gpuwise.sources.costs import csv_rows
-from gpuwise.units import SECONDS_PER_HOUR, Hours, Seconds, parse_moment, parse_number
+from gpuwise.units import SECONDS_PER_HOUR, Hours, Seconds, parse_date, parse_moment, parse_number
 
 Floats = NDArray[np.float64]
-TIMES = ("time", "timestamp", "hour", "start", "minute")
+TIMES = ("time", "timestamp", "date", "day", "hour", "start", "minute")
 GPUS = ("gpus", "gpu", "wanted", "in_use", "running")
 COUNTED: Mapping[str, Seconds] = {"minute": 60.0, "hour": 3600.0}
 """Columns of times that may hold plain numbers: so many of their unit have passed."""
@@ -46,6 +47,9 @@ def read_record(path: Path) -> Record:
     """The record in a file. DataError with the line for what cannot be used."""
     with closing(csv_rows(path)) as rows:
         _, header = next(rows, (0, []))
+        if not header:
+            raise DataError(Message("{file} is empty.", file=path.name), Message("Give a record of some weeks."),
+                            file=path.name)  # fmt: skip
         titles = [title.strip().casefold() for title in header]
         when = _place(path, titles, TIMES)
         columns = _columns(path, header, titles, when)
@@ -122,7 +126,8 @@ def _row(path: Path, line: int, row: list[str], when: tuple[str, int], columns: 
 def _moment_s(title: str, text: str) -> Seconds:
     if title in COUNTED and text.strip().isdecimal():
         return int(text) * COUNTED[title]
-    moment = parse_moment(text)
+    day = re.fullmatch(r"\s*\d{4}-\d{2}-\d{2}\s*", text)
+    moment = datetime.combine(parse_date(text), time()) if day else parse_moment(text)
     return moment.timestamp() if moment.tzinfo else moment.replace(tzinfo=UTC).timestamp()
 
 
