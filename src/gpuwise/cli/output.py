@@ -18,10 +18,12 @@ from gpuwise.request import at
 from gpuwise.units import parse_count
 
 FORMS = {"json": N_("Print JSON (schema 1)."), "csv": N_("Print CSV."), "markdown": N_("Print a Markdown table.")}
-FILES = ("html", "toml", "out")
+FILES = ("html", "summary", "toml", "out")
 STDOUT = "-"
 _RECORD = N_("Write the record of the run: rank --measured reads it.")
+_SIGNED = {"summary": N_("Write one page to sign, as HTML: what to do, and what would turn it; - prints it.")}
 OWN_FILES: Mapping[str, Mapping[str, str]] = {
+    **dict.fromkeys(("rank", "own", "exit"), _SIGNED),
     "describe": {"toml": N_("Write the workload as TOML, to be changed and used.")},
     "measure": {"out": _RECORD},
     "runs": {"out": _RECORD},
@@ -108,6 +110,12 @@ def _html(answer: Answer) -> str:
     return html(answer.page())
 
 
+def _summary(answer: Answer) -> str:
+    from gpuwise.render.html import html
+
+    return html(answer.summary())
+
+
 def _json(answer: Answer) -> str:
     from gpuwise.render.data import json_text
 
@@ -127,8 +135,8 @@ def _markdown(answer: Answer) -> str:
 
 
 DOCUMENTS: Mapping[str, Callable[[Answer], str]] = {
-    "json": _json, "csv": _csv, "markdown": _markdown, "html": _html, "toml": lambda answer: answer.toml(),
-    "out": lambda answer: answer.record(),
+    "json": _json, "csv": _csv, "markdown": _markdown, "html": _html, "summary": _summary,
+    "toml": lambda answer: answer.toml(), "out": lambda answer: answer.record(),
 }  # fmt: skip
 
 

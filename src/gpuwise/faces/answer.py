@@ -21,7 +21,8 @@ class Answer:
     """A result as a page, as the document of schema 1, and as the table that CSV and Markdown hold.
 
     exit_code: 0; 3 where nothing is feasible or the facts do not pass; 4 or 130 where a measurement failed or was
-    interrupted. records: what is kept of a measurement, to be read again. The forms are made when they are asked for.
+    interrupted. records: what is kept of a measurement, to be read again. summaries: one page to sign. The forms are
+    made when they are asked for.
     """
 
     result: Any
@@ -30,10 +31,20 @@ class Answer:
     documents: Callable[[Any], Mapping[str, Any]]
     tables: Callable[[Any], Table] | None = None
     records: Callable[[Any], Mapping[str, Any]] | None = None
+    summaries: Callable[[Any], Page] | None = None
 
     def page(self) -> Page:
         """The page, with what reading the person's files had to say, and what it stands on."""
-        page, result = self.pages(self.result), self.result
+        return self._stated(self.pages(self.result))
+
+    def summary(self) -> Page:
+        """One page to sign."""
+        if self.summaries is None:
+            raise InvalidInput(Message("There is no decision to sign here."), Message("Leave --summary out."))
+        return self._stated(self.summaries(self.result))
+
+    def _stated(self, page: Page) -> Page:
+        result = self.result
         if not hasattr(result, "as_of"):  # a ranking's page says so itself
             return page
         warnings = getattr(result, "warnings", ())

@@ -16,6 +16,7 @@ from gpuwise.view.candidates import candidate_table, ranked, setting
 from gpuwise.view.explanation import explanation_page
 from gpuwise.view.page import Page
 from gpuwise.view.ranking import ranking_page, unsaid_text
+from gpuwise.view.summary import ranking_summary
 from gpuwise.view.workload import workload_page
 
 
@@ -29,6 +30,7 @@ def rank(request: RankRequest, today: date) -> Answer:
         tables=lambda r: candidate_table(
             r.ranking, r.ranking.candidates, setting(r.ranking, r.fx, r.request.deadline_s)
         ),
+        summaries=ranking_summary,
     )
 
 

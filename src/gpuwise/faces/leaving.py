@@ -18,6 +18,7 @@ from gpuwise.own.sensitivity import Weights
 from gpuwise.request import ExitRequest
 from gpuwise.view.checklist import listed_page, listed_table
 from gpuwise.view.left import dates_table, left_page
+from gpuwise.view.summary import left_summary
 
 FIRED = 10
 """Exit code where the date has come, for those who watch."""
@@ -28,7 +29,9 @@ def leave(request: ExitRequest, today: date) -> Answer:
     if isinstance(result, api.Listed):
         return Answer(result=result, exit_code=0, pages=listed_page, documents=_listed, tables=listed_table)
     code = FIRED if result.request.watch and result.fired else 0
-    return Answer(result=result, exit_code=code, pages=left_page, documents=_left, tables=dates_table)
+    return Answer(
+        result=result, exit_code=code, pages=left_page, documents=_left, tables=dates_table, summaries=left_summary
+    )
 
 
 def _listed(r: api.Listed) -> Mapping[str, Any]:

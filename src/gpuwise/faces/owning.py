@@ -17,11 +17,14 @@ from gpuwise.own.decide import Outcome, Range
 from gpuwise.own.market import BreakEven
 from gpuwise.request import OwnRequest
 from gpuwise.view.owned import options_table, owned_page
+from gpuwise.view.summary import owned_summary
 
 
 def own(request: OwnRequest, today: date) -> Answer:
     result = api.own(request, today=today)
-    return Answer(result=result, exit_code=0, pages=owned_page, documents=_document, tables=options_table)
+    return Answer(
+        result=result, exit_code=0, pages=owned_page, documents=_document, tables=options_table, summaries=owned_summary
+    )
 
 
 def _document(r: api.Owned) -> Mapping[str, Any]:

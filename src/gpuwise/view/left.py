@@ -38,7 +38,7 @@ def _blocks(r: Left) -> Iterator[Block]:
     yield dates_table(r)
     yield Facts(title=_("The premium, and what leaving costs"), facts=tuple(_meter(r)))
     yield _meter_chart(r)
-    yield Facts(title=_("Leaving now, and waiting"), facts=tuple(_value(r)))
+    yield Facts(title=_("Leaving now, and waiting"), facts=tuple(waiting_facts(r)))
     if facts := tuple(commitment_facts(r)):
         yield Facts(title=_("Commitments"), facts=facts)
     yield Facts(title=_("From order to first job"), facts=(*lead_facts(r.assembled.leads), *_waiting(r)))
@@ -268,7 +268,8 @@ def _meter_chart(r: Left) -> Chart:
 # ---- waiting ----
 
 
-def _value(r: Left) -> Iterator[Fact]:
+def waiting_facts(r: Left) -> Iterator[Fact]:
+    """What leaving now saves, and what waiting loses."""
     money = figures.code(r.fx)
     text = _("{value} thousand {money}")
     yield Fact(

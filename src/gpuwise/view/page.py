@@ -203,11 +203,13 @@ Block = Text | Caution | Facts | Table | Chart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """title: the question; blocks: the answer, in reading order; foot: what it stands on, in one line."""
+    """title: the question; blocks: the answer, in reading order; foot: what it stands on, in one line. upright: on
+    paper in portrait, as what is signed."""
 
     title: str
     blocks: tuple[Block, ...]
     foot: str = ""
+    upright: bool = False
 
 
 def facts_table(blocks: Iterable[Block]) -> Table:

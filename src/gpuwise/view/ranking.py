@@ -66,12 +66,17 @@ def _blocks(
 def _answers(ranking: Ranking, request: RankRequest, given: Setting) -> Iterator[Text]:
     """For each job one sentence about the cheapest and one about the fastest; several jobs: a paragraph each."""
     for workload in ranking.workloads:
-        known = (*ranking.frontier, *ranking.candidates, *ranking.own)
-        sentences = _answer([c for c in known if c.workload == workload.name], ranking, request, given)
+        sentences = answer_sentences(ranking, request, given, workload.name)
         if len(ranking.workloads) > 1:
             yield Text(text=f"{workload.name}. {' '.join(sentences)}", role="answer")
         else:
             yield from (Text(text=sentence, role="answer") for sentence in sentences)
+
+
+def answer_sentences(ranking: Ranking, request: RankRequest, given: Setting, workload: str) -> Iterator[str]:
+    """The answer for one job; the first sentence stands for itself."""
+    known = (*ranking.frontier, *ranking.candidates, *ranking.own)
+    return _answer([c for c in known if c.workload == workload], ranking, request, given)
 
 
 def unsaid_text(request: JobFilters, *, spot: bool) -> str:
