@@ -20,6 +20,7 @@ from gpuwise.names import Index, resolve
 from gpuwise.offer import Provider
 from gpuwise.plugins import source
 from gpuwise.rank import listed
+from gpuwise.rank.history import Quarter, price_history
 from gpuwise.request import DataRequest
 from gpuwise.sources import Loaded
 from gpuwise.sources import file as files
@@ -54,12 +55,14 @@ class Listed(_Answer):
 class Named(_Answer):
     """`data show`: the offers of that name known on the day, newest first, and the accelerators it stands for.
 
-    provider: what is known of the platform, where the name is a provider's.
+    history: what an hour of the accelerator cost, where the name is one. provider: what is known of the platform, where
+    the name is a provider's.
     """
 
     name: str
     offers: tuple[Offer, ...]
     accelerators: tuple[Accelerator, ...]
+    history: tuple[Quarter, ...] = ()
     provider: Provider | None = None
 
 
@@ -137,6 +140,7 @@ def _show(request: DataRequest, today: date) -> Named:
         name=name,
         offers=tuple(found[: request.limit]),
         accelerators=gpus or tuple(held.values()),
+        history=price_history(offers, [card.id for card in gpus]) if gpus else (),
         provider=package.providers().get(wanted),
     )
 

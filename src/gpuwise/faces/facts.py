@@ -70,6 +70,7 @@ def _named_document(r: api.Named) -> Mapping[str, Any]:
             "accelerators": r.accelerators,
             "platform": forms.platform(r.provider),
             "offers": offers,
+            "history": r.history,
         },
     )
 
@@ -94,7 +95,7 @@ def _compared_document(r: api.Compared) -> Mapping[str, Any]:
 
 _DATA: Mapping[type, tuple[Callable[[Any], Page], Callable[[Any], Mapping[str, Any]]]] = {
     api.Listed: (_listed_page, _listed_document),
-    api.Named: (lambda r: name_page(r.name, r.offers, r.accelerators, r.fx, r.provider), _named_document),
+    api.Named: (lambda r: name_page(r.name, r.offers, r.accelerators, r.fx, r.provider, r.history), _named_document),
     api.Checked: (lambda r: check_page(r.findings, r.left_out, r.rows), _checked_document),
     api.Compared: (_compared_page, _compared_document),
     api.Refreshed: (

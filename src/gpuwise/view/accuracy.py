@@ -13,6 +13,7 @@ from gpuwise.predict.score import Errors, grouped
 from gpuwise.predict.tested import Result, Table
 from gpuwise.view import figures
 from gpuwise.view import page as pages
+from gpuwise.view.accuracy_chart import against_chart
 from gpuwise.view.page import SPANS, Block, Cell, Fact, Facts, Made, Page, Text, column, tabulate, word
 
 _ABOUT = {about.id: about for about in ABOUT}
@@ -158,7 +159,12 @@ def _published_table() -> pages.Table:
 
 def against_page(scored: Scored, by: str | None = None) -> Page:
     """The answer to `accuracy --against`."""
-    blocks: list[Block] = [Text(text=_verdict(scored), role="answer"), *_seen(scored), rows_table(scored)]
+    blocks: list[Block] = [
+        Text(text=_verdict(scored), role="answer"),
+        *_seen(scored),
+        *against_chart(scored),
+        rows_table(scored),
+    ]
     if by is not None:
         blocks.append(_groups_table(scored, by))
     naive = [(_(RULES[rule]), errors) for rule, errors in scored.summary.naive.items() if rule in RULES]

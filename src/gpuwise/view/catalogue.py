@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from gpuwise.locale import _, words
 from gpuwise.model import Accelerator, Fx, Offer
 from gpuwise.offer import Provider
+from gpuwise.rank.history import Quarter
 from gpuwise.units import HOURS_PER_MONTH
 from gpuwise.view import figures, offers
+from gpuwise.view.catalogue_charts import pools_chart, price_history_blocks
 from gpuwise.view.page import Block, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.vocabulary import market, rule
 
@@ -66,7 +68,8 @@ def pools_page(found: Sequence[Offer], by: Sequence[str], fx: Fx | None = None, 
     columns = [*_name_columns(by), *_pool_columns(total, fx)]
     note = _("{shown} of {groups} groups, {total} offers in all. Prices of hours and of months stand apart.")
     text = note.format(shown=len(shown), groups=len(groups), total=figures.count(total))
-    return Page(title=_("What do the pools hold?"), blocks=(tabulate(_("Offers by group"), columns, shown, [text]),))
+    held = tabulate(_("Offers by group"), columns, shown, [text])
+    return Page(title=_("What do the pools hold?"), blocks=(*pools_chart(groups, by), held))
 
 
 def _name_columns(by: Sequence[str]) -> Iterator[Made[Pool]]:
@@ -132,10 +135,10 @@ def _dates(pool: Pool) -> Cell:
 
 def name_page(
     name: str, found: Sequence[Offer], accelerators: Sequence[Accelerator], fx: Fx | None = None,
-    provider: Provider | None = None,
+    provider: Provider | None = None, history: Sequence[Quarter] = (),
 ) -> Page:  # fmt: skip
     """`data show NAME`: what a name stands for. found: offers of that name, newest first; accelerators: their GPUs;
-    provider: what is known of its platform, where it is one."""
+    provider: what is known of its platform, where it is one; history: prices, where the name is a GPU's."""
     if found and name.casefold() == found[0].provider.casefold():
         page = _provider_page(found, fx)
         facts = [offers.platform_facts(provider)] if provider and provider.facts else []
@@ -144,6 +147,7 @@ def name_page(
     blocks += [Facts(title=a.name, facts=tuple(_device_facts(a))) for a in accelerators]
     if found:
         blocks.append(tabulate(_("Offers"), offers.offer_columns(fx), found))
+    blocks += price_history_blocks(history, fx)
     return Page(title=_("What is {name}?").format(name=name), blocks=tuple(blocks))
 
 

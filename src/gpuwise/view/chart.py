@@ -7,7 +7,7 @@ factor. One point a row; thin rules are 80 % intervals; the line is the frontier
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,15 +182,33 @@ def _axis(field: str, title: str, points: Sequence[Spec], below: float) -> Spec:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, … between two positive bounds; only the powers of ten where that would crowd the axis."""
-    steps = (1, 2, 5) if high / low < 1e4 else (1,)
+    """1, 2, 5, 10, … between two positive bounds; only the powers of ten where that would crowd the axis, and more
+    where hardly one would lie between them."""
+    steps = (1.0, 2.0, 5.0) if high / low < 1e4 else (1.0,)
+    found = _between(low, high, steps)
+    return found if len(found) >= LEAST_TICKS else _between(low, high, FINE_STEPS)
+
+
+LEAST_TICKS = 3
+FINE_STEPS = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+
+
+def _between(low: float, high: float, steps: Sequence[float]) -> list[float]:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [t for p in powers for s in steps if low <= (t := float(f"{s}e{p}")) <= high]
 
 
 def _colour(points: Sequence[Spec]) -> Spec:
+    return _market_scale({p["market"] for p in points})
+
+
+def market_colours(markets: Collection[str]) -> Spec:
+    """The colour of a chart's markets, by `Offer.market`; its field is "market", in words."""
+    return _market_scale({market(name) for name in markets})
+
+
+def _market_scale(there: Collection[str]) -> Spec:
     """All markets keep their place in the scale, so that a market has one colour in every report."""
-    there = {p["market"] for p in points}
     order = [market(m) for m in MARKETS]
     return {
         "field": "market",
