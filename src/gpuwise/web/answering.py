@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from gpuwise import faces, request
@@ -20,7 +21,7 @@ from gpuwise.render import html as pages
 from gpuwise.store import package
 from gpuwise.view.page import Chart, Page, Text
 from gpuwise.web import site
-from gpuwise.web.asked import Said, said
+from gpuwise.web.asked import SCENARIO, Said, asked, refuse_scenario, said
 
 LONG = ("accuracy",)
 """Verbs that tell how far they are."""
@@ -33,8 +34,7 @@ NOTHING_KNOWN = 3
 class Task:
     """verb: empty for the entry page. pairs: the query. form: page, html, json, csv, md, svg, png.
 
-    files: option, place on the server, and the person's name of each upload. folder: where they lie. chart: which one
-    of the page, from 1.
+    files: option, and place on the server, of each upload. chart: which one of the page, from 1.
     """
 
     verb: str
@@ -43,7 +43,6 @@ class Task:
     language: str
     today: date
     files: tuple[tuple[str, str], ...] = ()
-    folder: str = ""
     chart: int = 1
 
 
@@ -65,6 +64,7 @@ def reply(task: Task, tell: Tell) -> Reply:
     found: Said = {}
     try:
         activate(task.language)
+        found = _as_it_stands(task)  # what an error shows again in the form
         found = said(task.verb, task.pairs, jobs()) if task.verb else {}
         made = _made(task, found, tell)
     except GpuwiseError as error:
@@ -72,12 +72,21 @@ def reply(task: Task, tell: Tell) -> Reply:
     except Exception as error:  # noqa: BLE001 - the last border: a fault of ours is a reply, and stands in the log
         traceback.print_exc(file=sys.stderr)
         made = _failed(task, found, fault(error))
-    return Reply(status=made.status, media=made.media, name=made.name, body=_without(task.folder, made.body))
+    return Reply(status=made.status, media=made.media, name=made.name, body=_named(task, made.body))
 
 
-def _without(folder: str, body: bytes) -> bytes:
-    """Uploads are named as the person named them."""
-    return body.replace(f"{folder}/".encode(), b"") if folder else body
+def _as_it_stands(task: Task) -> Said:
+    found = Said()
+    for name, value in task.pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _named(task: Task, body: bytes) -> bytes:
+    """Uploads are named as the person named them: where they lie is ours."""
+    for _option, path in task.files:
+        body = body.replace(f"{Path(path).parent}/".encode(), b"")
+    return body
 
 
 def warm() -> None:
@@ -106,14 +115,23 @@ def _needs_words(verb: str) -> bool:
 
 
 def _answer(task: Task, found: Said, tell: Tell) -> faces.Answer:
-    raw: dict[str, object] = dict(found)
-    for option, path in task.files:
-        raw[option] = [*raw.get(option, []), path]  # type: ignore[misc]
     kind = getattr(request, f"{task.verb.capitalize()}Request")
-    asked = request.parse(kind, raw, usd_per=faces.usd_per)
+    question = request.parse(kind, _with_uploads(task, found), usd_per=faces.usd_per)
     more = {"tell": tell} if task.verb in LONG else {}
-    answer: faces.Answer = getattr(faces, task.verb)(asked, today=task.today, **more)
+    answer: faces.Answer = getattr(faces, task.verb)(question, today=task.today, **more)
     return answer
+
+
+def _with_uploads(task: Task, found: Said) -> Said:
+    """An upload stands where the name of a file would; where only one may be said, it wins."""
+    raw, known = dict(found), asked(task.verb)
+    for option, path in task.files:
+        if option == SCENARIO:
+            from gpuwise.sources.document import read_toml
+
+            refuse_scenario(task.verb, read_toml(Path(path)).data, jobs())
+        raw[option] = [*raw.get(option, []), path] if known[option].repeats else [path]
+    return raw
 
 
 # ---- forms ----

@@ -12,12 +12,14 @@ Jackson et al., ACM CCS 2007.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from secrets import compare_digest
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+
+from gpuwise.errors import Message
+from gpuwise.web.refusing import Refusal, cookie, told
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -37,8 +39,26 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
-OWN_POLICY = b"content-security-policy"
 FORBIDDEN, MISDIRECTED, UNKNOWN, TOO_LARGE, WITH_COOKIE = 403, 421, 401, 413, 303
+STRANGE_NAME = Refusal(
+    MISDIRECTED, Message("The server does not go by this name."),
+    Message("Open the address that gpuwise serve printed."),
+)  # fmt: skip
+STRANGE_PAGE = Refusal(
+    FORBIDDEN, Message("The request comes from a page of another host."), Message("Send it from a page of this server.")
+)
+NO_TOKEN = Refusal(
+    UNKNOWN, Message("This server asks for its token."),
+    Message("Open the address with ?token=… that gpuwise serve printed, or send it as Authorization: Bearer."),
+)  # fmt: skip
+
+
+def too_large(most_bytes: int) -> Refusal:
+    return Refusal(
+        TOO_LARGE,
+        Message("The upload is larger than {size:.0f} MiB.", size=most_bytes / 2**20),
+        Message("Use the command line for it."),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +79,7 @@ class Guard:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await _refuse(send, *refusal)
+            await _refuse(send, refusal, headers, scope["path"])
         elif (place := self._signs_in(scope)) is not None:
             await self._sign_in(send, place)
         else:
@@ -67,26 +87,20 @@ class Guard:
 
     # ---- who may ask ----
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> Refusal | None:
         if _name(headers.get("host", "")) not in self.hosts:
-            return MISDIRECTED, "The server does not go by this name.", "Open the address that gpuwise serve printed."
+            return STRANGE_NAME
         if scope["method"] not in ("GET", "HEAD") and not _same_origin(headers):
-            return FORBIDDEN, "The request comes from a page of another host.", "Send it from a page of this server."
-        if int(headers.get("content-length") or 0) > self.most_bytes:
-            return self._too_large()
+            return STRANGE_PAGE
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length[:20]) > self.most_bytes:
+            return too_large(self.most_bytes)
         if self.token is None or scope["path"] == "/health" or self._signs_in(scope) is not None:
             return None
-        given = headers.get("authorization", "").removeprefix("Bearer ").strip() or _cookie(headers.get("cookie", ""))
+        given = headers.get("authorization", "").removeprefix("Bearer ").strip() or cookie(headers, COOKIE)
         if given and compare_digest(given.encode(), self.token.encode()):
             return None
-        return UNKNOWN, "This server asks for its token.", "Open the address with ?token=… that gpuwise serve printed."
-
-    def _too_large(self) -> tuple[int, str, str]:
-        return (
-            TOO_LARGE,
-            f"The upload is larger than {self.most_bytes / 2**20:.0f} MiB.",
-            "Use the command line for it.",
-        )
+        return NO_TOKEN
 
     def _signs_in(self, scope: Scope) -> str | None:
         """Where a visit with the right ?token= goes on; None for any other."""
@@ -143,11 +157,6 @@ def _same_origin(headers: dict[str, str]) -> bool:
     return origin is None or origin.partition("://")[2] == headers.get("host")
 
 
-def _cookie(text: str) -> str:
-    pairs = (part.strip().partition("=") for part in text.split(";"))
-    return next((value for name, _, value in pairs if name == COOKIE), "")
-
-
 def _headed(send: Send) -> Send:
     """The headers of every answer. A report that is saved brings its own policy with it, and keeps it."""
 
@@ -164,8 +173,8 @@ def _missing(given: set[bytes]) -> Iterable[tuple[bytes, bytes]]:
     return (header for header in HEADERS if header[0] not in given)
 
 
-async def _refuse(send: Send, status: int, message: str, hint: str) -> None:
-    body = json.dumps({"schema": 1, "error": {"kind": "Refused", "message": message, "hint": hint}}).encode()
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close"), *HEADERS]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+async def _refuse(send: Send, refusal: Refusal, headers: dict[str, str], path: str) -> None:
+    media, body = told(refusal, headers, path)
+    given = [(b"content-type", media.encode()), (b"connection", b"close"), *HEADERS]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": given})
     await send({"type": "http.response.body", "body": body})

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 
 from gpuwise.locale import N_, _, available
 from gpuwise.render import html
-from gpuwise.request import CHOICES, GROUPS, Option
+from gpuwise.request import CHOICES, GROUPS, KINDS, Option
 from gpuwise.view.page import Chart, Page
-from gpuwise.web.asked import FETCH, FILES, VERBS, asked, query
+from gpuwise.web.asked import FETCH, FILES, VERBS, asked, query, uploads
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -46,7 +46,7 @@ EXAMPLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One entry of a form. kind: text, lines, select, checkbox or file; values: what was said."""
+    """One entry of a form. kind: text, lines, select, checkbox or file; values: what was said; joint: between them."""
 
     name: str
     label: str
@@ -56,6 +56,7 @@ class Field:
     choices: tuple[str, ...]
     placeholder: str
     several: bool
+    joint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,8 @@ def page(
         example=EXAMPLES.get(verb, ""),
         languages=[(code, LANGUAGES.get(code, code), _in_language(verb, said, code)) for code in available()],
         language=language.replace("_", "-"),
-        has_files=any(option.kind in FILES for option in asked(verb).values()) if verb else False,
+        uploads=tuple(_upload(option) for option in uploads(verb).values()) if verb else (),
+        sent=query(said),
     )
 
 
@@ -115,34 +117,48 @@ def _charts(verb: str, answer: Page, state: str) -> list[tuple[str, str, str]]:
 
 
 def _groups(verb: str, said: Mapping[str, Sequence[str]]) -> Iterator[Group]:
-    known = asked(verb)
-    words = [option for option in known.values() if option.positional]
+    known = [option for option in asked(verb).values() if option.kind not in FILES or option.field == "measured"]
+    words = [option for option in known if option.positional]
     if words:
         yield Group(title="", opened=True, fields=tuple(_field(option, said, verb) for option in words))
     first = FIRST_GROUPS.get(verb)
     for group in sorted(GROUPS, key=lambda name: name != first):
-        own = [option for option in known.values() if option.group == group and not option.positional]
+        own = [option for option in known if option.group == group and not option.positional]
         if own:
             opened = group == first or any(option.name in said for option in own)
             yield Group(title=_(group), opened=opened, fields=tuple(_field(option, said, verb) for option in own))
 
 
+ONE_LINE = ("names", "gpu", "market", "column", "text", "paths")
+"""Kinds whose values stand on one line, though there may be several."""
+
+
 def _field(option: Option, said: Mapping[str, Sequence[str]], verb: str) -> Field:
     choices = tuple(name for name in CHOICES.get(option.kind, ()) if not (verb == "data" and name == FETCH))
     kind = "text"
-    if option.kind in FILES:
-        kind = "file"
-    elif option.kind == "flag":
+    if option.kind == "flag":
         kind = "checkbox"
     elif choices and not option.repeats:
         kind = "select"
-    elif option.repeats and option.kind not in ("names", "gpu", "market", "column", "text"):
+    elif option.repeats and option.kind not in ONE_LINE:
         kind = "lines"
+    shown = () if option.kind in FILES else choices
     return Field(
-        name=option.name, label=option.name.replace("-", " "), help=_(option.help), kind=kind,
-        values=tuple(said.get(option.name, ())), choices=choices, placeholder=option.example,
-        several=option.repeats,
+        name=option.name, label=_label(option), help=_(option.help), kind=kind, several=option.repeats, choices=shown,
+        values=tuple(said.get(option.name, ())), joint="," if KINDS[option.kind].split else " ",
+        placeholder="12" if option.kind in FILES else option.example,
     )  # fmt: skip
+
+
+def _upload(option: Option) -> Field:
+    return Field(
+        name=option.name, label=_label(option), help=_(option.help), kind="file", several=option.repeats, choices=(),
+        values=(), joint="", placeholder="",
+    )  # fmt: skip
+
+
+def _label(option: Option) -> str:
+    return option.name.replace("-", " ")
 
 
 # ---- templates ----

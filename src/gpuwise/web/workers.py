@@ -19,9 +19,17 @@ from gpuwise.web.answering import Reply, Task
 
 LONGEST_S = 600.0
 """After so long a question is given up."""
-READY = "ready"
+FAREWELL_S = 2.0
 Question = Task | bytes
 """A task, or a record of a run to be kept."""
+
+
+class NoReply(Exception):
+    """The process ended, or took too long. signal: what ended it, 0 where it ended itself, None where it was late."""
+
+    def __init__(self, ended_by: int | None) -> None:
+        super().__init__(ended_by)
+        self.signal = ended_by
 
 
 @dataclass(slots=True, eq=False)
@@ -33,14 +41,19 @@ class _Worker:
         self.process.kill()
         self.pipe.close()
 
+    def ended_by(self) -> int:
+        """Waits for a process whose pipe is closed."""
+        self.process.join(FAREWELL_S)
+        return max(0, -(self.process.exitcode or 0))
+
 
 class Pool:
     """number: of processes. folder: an empty one, where they stand: a name in a request meets no file there."""
 
-    def __init__(self, number: int, folder: str) -> None:
-        self._number, self._folder = number, folder
+    def __init__(self, number: int, folder: str, longest_s: float = LONGEST_S) -> None:
+        self._number, self._folder, self._longest_s = number, folder, longest_s
         self._spawn = multiprocessing.get_context("spawn")
-        self._threads = ThreadPoolExecutor(2 * number, "gpuwise-pipe")
+        self._threads = ThreadPoolExecutor(2 * number + 2, "gpuwise-pipe")
         self._free: asyncio.Queue[_Worker] = asyncio.Queue()
         self._all: set[_Worker] = set()
 
@@ -51,8 +64,15 @@ class Pool:
     async def stop(self) -> None:
         for worker in self._all:
             worker.end()
+        for worker in self._all:
+            worker.process.join(FAREWELL_S)
         self._all.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """Their ids."""
+        return tuple(worker.process.pid or 0 for worker in self._all)
 
     def _add(self) -> None:
         ours, theirs = self._spawn.Pipe()
@@ -63,15 +83,19 @@ class Pool:
         self._all.add(worker)
         self._free.put_nowait(worker)
 
-    async def ask(self, question: Question, tell: Callable[[str], None]) -> Reply | None:
-        """The reply; None where the process died or took too long. Cancelled, it ends the process that was asked."""
+    async def ask(self, question: Question, tell: Callable[[str], None]) -> Reply:
+        """The reply. NoReply where there is none. Cancelled, it ends the process that was asked."""
         worker = await self._free.get()
         try:
-            async with asyncio.timeout(LONGEST_S):
+            async with asyncio.timeout(self._longest_s):
                 found = await self._talk(worker, question, tell)
-        except (EOFError, OSError, TimeoutError):
+        except TimeoutError:
             self._replace(worker)
-            return None
+            raise NoReply(None) from None
+        except (EOFError, OSError):
+            ended_by = await asyncio.get_running_loop().run_in_executor(self._threads, worker.ended_by)
+            self._replace(worker)
+            raise NoReply(ended_by) from None
         except BaseException:
             self._replace(worker)
             raise
@@ -90,8 +114,7 @@ class Pool:
             said: Any = await loop.run_in_executor(self._threads, worker.pipe.recv)
             if isinstance(said, Reply):
                 return said
-            if said != READY:
-                tell(said)
+            tell(said)
 
 
 def _work(pipe: Connection, folder: str) -> None:
