@@ -18,6 +18,7 @@ from gpuwise.faces.failing import document
 from gpuwise.locale import activate, words
 from gpuwise.render import data as forms
 from gpuwise.render import html as pages
+from gpuwise.request import Option
 from gpuwise.store import package
 from gpuwise.view.page import Chart, Page, Text
 from gpuwise.web import site
@@ -116,15 +117,20 @@ def _needs_words(verb: str) -> bool:
 
 def _answer(task: Task, found: Said, tell: Tell) -> faces.Answer:
     kind = getattr(request, f"{task.verb.capitalize()}Request")
-    question = request.parse(kind, _with_uploads(task, found), usd_per=faces.usd_per)
+    known = asked(task.verb)
+    whole = _with_uploads(task, known, found)
+    flags: dict[str, object] = {
+        name: texts[-1] for name, texts in whole.items() if name in known and known[name].kind == "flag"
+    }
+    question = request.parse(kind, {**whole, **flags}, usd_per=faces.usd_per)
     more = {"tell": tell} if task.verb in LONG else {}
     answer: faces.Answer = getattr(faces, task.verb)(question, today=task.today, **more)
     return answer
 
 
-def _with_uploads(task: Task, found: Said) -> Said:
+def _with_uploads(task: Task, known: Mapping[str, Option], found: Said) -> Said:
     """An upload stands where the name of a file would; where only one may be said, it wins."""
-    raw, known = dict(found), asked(task.verb)
+    raw = dict(found)
     for option, path in task.files:
         if option == SCENARIO:
             from gpuwise.sources.document import read_toml
