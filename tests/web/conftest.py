@@ -60,24 +60,28 @@ def in_a_thread(settings: Any) -> Iterator[httpx.Client]:
 
 
 Served = Callable[..., Any]
+Program = tuple[str, ...]
 
 
 @pytest.fixture
 def served(tmp_path) -> Iterator[Served]:
-    """served(*options): `gpuwise serve` as a process, until the block ends; gives its process and a client."""
+    """served(*options): `gpuwise serve` as a process, until the test ends; gives its process and a client.
+
+    program: what runs instead of `-m gpuwise`.
+    """
     with ExitStack() as open_ones:
 
-        def start(*options: str, **environment: str) -> tuple[subprocess.Popen[str], httpx.Client]:
-            return open_ones.enter_context(_process(tmp_path, options, environment))
+        def start(*options: str, program: Program = ("-m", "gpuwise"), **environment: str) -> Any:
+            return open_ones.enter_context(_process(tmp_path, (*program, "serve", *options), environment))
 
         yield start
 
 
 @contextmanager
-def _process(folder: Path, options: tuple[str, ...], environment: dict[str, str]) -> Iterator[Any]:
+def _process(folder: Path, command: tuple[str, ...], environment: dict[str, str]) -> Iterator[Any]:
     own = {"GPUWISE_CACHE": str(folder / "cache"), "GPUWISE_STORE": str(folder / "runs.sqlite3"), "LC_ALL": "C.UTF-8"}
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    words = [sys.executable, "-m", "gpuwise", "serve", "--no-open", "--port", "0", *options]
+    words = [sys.executable, *command, "--no-open", "--port", "0"]
     with (folder / "said.txt").open("a") as said:
         process = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=said, text=True,

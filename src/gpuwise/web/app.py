@@ -56,12 +56,15 @@ def create_app(settings: Settings | None = None) -> Guard:
     asked = settings or Settings()
     server = _Server(asked)
     app = FastAPI(title="gpuwise", docs_url=None, redoc_url=None, openapi_url=None, lifespan=server.lifespan)
-    app.add_api_route("/", server.question("", "page"), include_in_schema=False)
+    app.add_api_route("/", server.question("", "page"))
     for verb in VERBS:
-        app.add_api_route(f"/{verb}", server.question(verb, "page"), methods=["GET", "POST"], include_in_schema=False)
+        methods = ["GET", "POST"] if uploads(verb) else ["GET"]
+        if verb == "runs":
+            app.add_api_route("/runs", server.runs, methods=["GET", "PUT"])
+        else:
+            app.add_api_route(f"/{verb}", server.question(verb, "page"), methods=methods)
         for form in FORMS:
-            app.add_api_route(f"/{verb}.{form}", server.question(verb, form), methods=["GET", "POST"])
-    app.add_api_route("/runs", server.keep, methods=["PUT"])
+            app.add_api_route(f"/{verb}.{form}", server.question(verb, form), methods=methods)
     app.add_api_route("/progress/{job}", server.progress, methods=["GET"])
     app.add_api_route("/static/{name}", static, methods=["GET"])
     app.add_api_route("/openapi.json", _described, methods=["GET"])
@@ -136,8 +139,10 @@ class _Server:
             chart=int(chart) if chart.isascii() and chart.isdigit() and len(chart) < 4 else 0,
         )  # fmt: skip
 
-    async def keep(self, request: Request) -> Response:
-        """PUT /runs: a record of a run. 201 once it is in the store for good."""
+    async def runs(self, request: Request) -> Response:
+        """GET: the page. PUT: the record of a run; 201 once it is in the store for good."""
+        if request.method == "GET":
+            return await self.question("runs", "page")(request)
         try:
             return _response(await self._pool.ask(await request.body(), _silent))
         except TooLarge:

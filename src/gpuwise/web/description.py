@@ -57,7 +57,7 @@ def document() -> Json:
         paths[f"/{verb}.json"] = _asking(verb, "application/json", {"$ref": "#/components/schemas/Answer"})
         for form, media in TABLES.items():
             paths[f"/{verb}.{form}"] = _asking(verb, media, {"type": "string"})
-    paths["/runs"] = {"put": _keeping()}
+    paths["/runs"] = {**_asking("runs", "text/html", {"type": "string"}), "put": _keeping()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "gpuwise", "version": _version(),
@@ -78,7 +78,8 @@ def _asking(verb: str, media: str, schema: Json) -> Json:
     """A question by GET; by POST where files go with it."""
     name = f"{verb}_{media.rpartition('/')[2]}"
     parameters = [_parameter(verb, option) for option in asked(verb).values() if option.kind not in FILES]
-    responses = {"200": {"description": "The answer.", "content": {media: {"schema": schema}}}, **_failures()}
+    content = {media: {"schema": schema}}
+    responses = {"200": {"description": "The answer.", "content": content}, **_failures(page=media == "text/html")}
     shared = {"summary": QUESTIONS[verb], "parameters": parameters, "responses": responses}
     found = {"get": {"operationId": name, **shared}}
     if files := uploads(verb):
@@ -86,8 +87,9 @@ def _asking(verb: str, media: str, schema: Json) -> Json:
     return found
 
 
-def _failures() -> Json:
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+def _failures(*, page: bool = False) -> Json:
+    content: Json = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    content |= {"text/html": {"schema": {"type": "string"}}} if page else {}
     return {status: {"description": text, "content": content} for status, text in FAILURES.items()}
 
 

@@ -104,6 +104,7 @@ class Pool:
 
     def _replace(self, worker: _Worker) -> None:
         worker.end()
+        self._threads.submit(worker.process.join, FAREWELL_S)  # so that nothing of it is left
         self._all.discard(worker)
         self._add()
 
