@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 from gpuwise.locale import N_, _, available
 from gpuwise.render import html
 from gpuwise.request import CHOICES, GROUPS, KINDS, Option
+from gpuwise.store import package
 from gpuwise.view.page import Chart, Page
-from gpuwise.web.asked import FETCH, FILES, VERBS, asked, query, uploads
+from gpuwise.web.asked import FETCH, FILES, VERBS, asked, is_job, query, uploads
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -36,6 +37,8 @@ QUESTIONS: Mapping[str, str] = {
 }
 TWINS = {"json": "JSON", "csv": "CSV", "md": "Markdown", "html": N_("Report")}
 LANGUAGES = {"en": "English", "zh_CN": "中文"}
+IN_A_CURRENCY = ("rank", "explain", "own", "exit", "data")
+"""Verbs whose amounts are shown in the currency that is asked for; a bill stays in its own."""
 FIRST_GROUPS = {"own": "Demand", "exit": "Leaving"}
 """The group that is open beside the words themselves, where it is not the first one."""
 EXAMPLES: Mapping[str, str] = {
@@ -46,7 +49,8 @@ EXAMPLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One entry of a form. kind: text, lines, select, checkbox or file; values: what was said; joint: between them."""
+    """One entry of a form. kind: text, lines, select, checkbox or file; values: what was said; joint: between them;
+    known: what may be said, among other things."""
 
     name: str
     label: str
@@ -57,13 +61,17 @@ class Field:
     placeholder: str
     several: bool
     joint: str
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
+    """said: how many of its fields were said."""
+
     title: str
     opened: bool
     fields: tuple[Field, ...]
+    said: int = 0
 
 
 def page(
@@ -85,6 +93,8 @@ def page(
         example=EXAMPLES.get(verb, ""),
         languages=[(code, LANGUAGES.get(code, code), _in_language(verb, said, code)) for code in available()],
         language=language.replace("_", "-"),
+        currencies=_switch(verb, said) if shown else [],
+        has_charts=answer is not None and any(isinstance(block, Chart) for block in answer.blocks),
         uploads=tuple(_upload(option) for option in uploads(verb).values()) if verb else (),
         sent=query(said),
     )
@@ -125,8 +135,9 @@ def _groups(verb: str, said: Mapping[str, Sequence[str]]) -> Iterator[Group]:
     for group in sorted(GROUPS, key=lambda name: name != first):
         own = [option for option in known if option.group == group and not option.positional]
         if own:
-            opened = group == first or any(option.name in said for option in own)
-            yield Group(title=_(group), opened=opened, fields=tuple(_field(option, said, verb) for option in own))
+            count = sum(option.name in said for option in own)
+            fields = tuple(_field(option, said, verb) for option in own)
+            yield Group(title=_(group), opened=group == first or count > 0, fields=fields, said=count)
 
 
 ONE_LINE = ("names", "gpu", "market", "column", "text", "paths")
@@ -146,8 +157,28 @@ def _field(option: Option, said: Mapping[str, Sequence[str]], verb: str) -> Fiel
     return Field(
         name=option.name, label=_label(option), help=_(option.help), kind=kind, several=option.repeats, choices=shown,
         values=tuple(said.get(option.name, ())), joint="," if KINDS[option.kind].split else " ",
-        placeholder="12" if option.kind in FILES else option.example,
+        placeholder="12" if option.kind in FILES else option.example, known=_known(verb, option),
     )  # fmt: skip
+
+
+def _known(verb: str, option: Option) -> tuple[str, ...]:
+    """What a reader need not type."""
+    if is_job(verb, option):
+        return tuple(sorted(package.workloads()))
+    return _currencies() if option.kind == "currency" else ()
+
+
+def _currencies() -> tuple[str, ...]:
+    return ("USD", *sorted(package.rates()))
+
+
+def _switch(verb: str, said: Mapping[str, Sequence[str]]) -> list[tuple[str, str, bool]]:
+    """The same answer in each currency: its code, its address, and whether it is the one that is shown."""
+    if verb not in IN_A_CURRENCY:
+        return []
+    now = said.get("currency", ["USD"])[-1].strip().upper()
+    rest = [pair for pair in query(said) if pair[0] not in ("currency", "rate")]
+    return [(code, f"{verb}?{urlencode([*rest, ('currency', code)])}#answer", code == now) for code in _currencies()]
 
 
 def _upload(option: Option) -> Field:

@@ -6,38 +6,50 @@ if (ask) {
   ask.addEventListener("submit", (event) => {
     event.preventDefault();
     const said = new URLSearchParams();
-    for (const [name, value] of new FormData(ask)) if (value !== "") said.append(name, value);
-    visit(`${ask.action}?${said}`);
+    for (const [name, value] of new FormData(ask)) if (value.trim() !== "") said.append(name, value);
+    const address = new URL(ask.action);
+    address.search = said;
+    visit(address);
   });
 }
 
 async function visit(address) {
+  ask.querySelector(".working")?.remove();
   const stop = new AbortController();
   const bar = document.createElement("p");
+  const text = document.createElement("span");
   bar.className = "working";
-  bar.setAttribute("role", "status");
-  bar.textContent = ask.dataset.working;
+  text.setAttribute("role", "status");
   const cancel = document.createElement("button");
   cancel.type = "button";
   cancel.className = "quiet";
   cancel.textContent = ask.dataset.cancel;
-  cancel.addEventListener("click", () => stop.abort());
-  bar.append(cancel);
+  cancel.addEventListener("click", () => { stop.abort(); bar.remove(); ask.querySelector("[type=submit]").focus(); });
+  bar.append(text, cancel);
   ask.append(bar);
-  const job = crypto.randomUUID();
+  text.textContent = ask.dataset.working;
+  const job = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(36)).join("-");
   const told = setInterval(async () => {
     const answer = await fetch(`/progress/${job}`, { signal: stop.signal }).catch(() => null);
-    const text = answer?.ok ? (await answer.json()).text : "";
-    if (text) bar.firstChild.textContent = text;
+    const said = answer?.ok ? (await answer.json()).text : "";
+    if (said) text.textContent = said;
   }, 700);
   try {
-    await fetch(address, { signal: stop.signal, headers: { "X-Gpuwise-Job": job, Accept: "text/html" } });
-    location.assign(address); // the answer is kept for a while: it is not computed twice
+    const answer = await fetch(address, { signal: stop.signal, headers: { "X-Gpuwise-Job": job, Accept: "text/html" } });
+    if (answer.status < 500) { // the answer is kept for a while: it is not computed twice
+      bar.remove();
+      if (address.href.split("#")[0] === location.href.split("#")[0]) location.reload();
+      else location.assign(address);
+      return;
+    }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    cancel.remove();
+    text.textContent = page.querySelector("article")?.innerText ?? answer.statusText;
+    text.setAttribute("role", "alert");
   } catch (error) {
     if (error.name !== "AbortError") location.assign(address);
   } finally {
     clearInterval(told);
-    bar.remove();
   }
 }
 
@@ -56,6 +68,7 @@ if (upload && ask) {
 
 // Tables: a filter over long ones; two to four rows can be pinned and are then compared side by side.
 const LONG = 8, MOST = 4;
+const words = document.getElementById("main").dataset;
 for (const table of document.querySelectorAll("article table")) {
   const body = table.tBodies[0];
   if (body.rows.length < LONG) continue;
@@ -63,13 +76,13 @@ for (const table of document.querySelectorAll("article table")) {
   const filter = document.createElement("input");
   filter.type = "search";
   filter.className = "filter";
-  filter.placeholder = document.documentElement.lang.startsWith("zh") ? "筛选" : "Filter";
+  filter.placeholder = words.filter;
   filter.setAttribute("aria-label", filter.placeholder);
   filter.addEventListener("input", () => {
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const row of body.rows) {
       const text = row.textContent.toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word));
+      row.hidden = !wanted.every((word) => text.includes(word));
     }
   });
   box.before(filter);
@@ -86,18 +99,22 @@ function pinnable(table, box) {
     if (!name) return;
     const pin = document.createElement("input");
     pin.type = "checkbox";
-    pin.setAttribute("aria-label", `+ ${name.textContent}`);
+    pin.title = words.compare;
+    pin.setAttribute("aria-label", `${words.compare}: ${name.textContent.trim()}`);
     pin.addEventListener("change", () => {
       const pinned = [...body.rows].filter((one) => one.querySelector("input[type=checkbox]")?.checked);
       if (pinned.length > MOST) { pin.checked = false; return; }
       row.classList.toggle("pinned", pin.checked);
       show(pinned);
     });
-    name.prepend(pin, " ");
+    name.classList.add("pinnable");
+    name.prepend(pin);
   }
   function show(pinned) {
     side.replaceChildren();
     if (pinned.length < 2) return;
+    const title = document.createElement("h3");
+    title.textContent = words.compared;
     const compared = document.createElement("table");
     const heads = [...table.tHead.rows[0].cells];
     let place = 0;
@@ -114,6 +131,6 @@ function pinnable(table, box) {
       }
       place += head.colSpan;
     }
-    side.append(compared);
+    side.append(title, compared);
   }
 }
