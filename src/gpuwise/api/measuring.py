@@ -363,6 +363,11 @@ class Shelf:
 # ---- past runs ----
 
 
+def keep(data: object) -> int:
+    """A record as `measure --out` writes it, into the store of runs; its number. DataError for what is none."""
+    return open_store().put(kept.run_of(kept.restored(data, "the upload"), package.version()))
+
+
 def runs(request: RunsRequest, *, today: date) -> Listed | Measured | Compared:
     """List, show or compare the runs that were kept."""
     if request.action == "list":

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import click
 
@@ -18,8 +17,6 @@ from gpuwise.locale import words
 
 INTERRUPTED = 130
 """128 + the number of the signal (2), as shells count."""
-SCHEMA = 1
-DETAILS = ("nearest", "file", "row", "column")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +33,8 @@ class Teller:
             streams.note("".join(traceback.format_exception(error)).rstrip())
         if self.as_json:
             import json
+
+            from gpuwise.faces.failing import document
 
             with suppress(InvalidInput):  # standard output cannot be written: what is left to do is to say the error
                 streams.emit(json.dumps(document(error), ensure_ascii=False).encode("utf-8", "replace") + b"\n")
@@ -55,17 +54,6 @@ class Teller:
     def interrupted(self) -> int:
         streams.note("gpuwise: " + words(Message("Interrupted.")))
         return INTERRUPTED
-
-
-def document(error: GpuwiseError) -> dict[str, Any]:
-    """The error as `--json` prints it: the kind is the name in `errors`, details only where the kind has them."""
-    about = {
-        "kind": type(error).__name__,
-        "message": words(error.message),
-        "hint": words(error.hint),
-        "exit_code": error.exit_code,
-    }
-    return {"schema": SCHEMA, "error": about | {k: getattr(error, k) for k in DETAILS if hasattr(error, k)}}
 
 
 def ours(error: click.ClickException | GpuwiseError) -> GpuwiseError:

@@ -38,6 +38,11 @@ QUESTIONS = {
 }
 """The docstrings of the request types, so that `gpuwise --help` need not import these; a test compares them."""
 
+COMMANDS = {
+    "serve": N_("I would rather look than read. All of this in a browser, with forms, tables and charts."),
+}
+"""Commands that answer no question of their own."""
+
 EXAMPLES = {
     "": ("gpuwise rank painter-heavy --html report.html", "gpuwise rank --help"),
     "rank": ("gpuwise rank painter-heavy --deadline 36h --budget 50USD",

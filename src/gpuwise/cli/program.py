@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from gpuwise.cli import failures, streams
-from gpuwise.cli.help import EXIT_CODES, QUESTIONS, language_option, option_row, write_examples, write_rows
+from gpuwise.cli.help import COMMANDS, EXIT_CODES, QUESTIONS, language_option, option_row, write_examples, write_rows
 from gpuwise.cli.session import Session
 from gpuwise.errors import GpuwiseError, Message
 from gpuwise.locale import N_, _, activate, negotiate
@@ -22,13 +22,18 @@ class Program(click.Group):
     """Commands are built on demand, so that `gpuwise --help` imports no request type and no numpy."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(QUESTIONS)
+        return [*QUESTIONS, *COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        if cmd_name not in QUESTIONS:
+        known = self.list_commands(ctx)
+        if cmd_name not in known:
             message = Message('There is no command "{name}".', name=cmd_name)
-            look = Message("The commands are {names}.", names=", ".join(QUESTIONS))
-            raise failures.unknown(message, cmd_name, QUESTIONS, look)
+            look = Message("The commands are {names}.", names=", ".join(known))
+            raise failures.unknown(message, cmd_name, known, look)
+        if cmd_name in COMMANDS:
+            from gpuwise.cli.serve import Serve
+
+            return Serve()
         from gpuwise.cli.verb import Verb
 
         return Verb(cmd_name)
@@ -39,6 +44,7 @@ class Program(click.Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_rows(formatter, _("Questions"), [(name, _(question)) for name, question in QUESTIONS.items()])
+        write_rows(formatter, _("To look at"), [(name, _(what)) for name, what in COMMANDS.items()])
         options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
         write_rows(formatter, _("Options"), map(option_row, options))
         write_rows(formatter, _("Exit codes"), [(code, _(meaning)) for code, meaning in EXIT_CODES.items()])

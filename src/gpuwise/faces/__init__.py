@@ -26,7 +26,8 @@ from gpuwise.request import (
 )
 
 __all__ = [
-    "Answer", "accuracy", "bill", "ceilings", "check", "data", "data_version", "describe", "exit", "explain", "measure",
+    "Answer", "accuracy", "bill", "ceilings", "check", "data", "data_version", "describe", "exit", "explain", "keep",
+    "measure",
     "own", "rank", "runs", "usd_per",
 ]  # fmt: skip
 Tell = Callable[[Message], None]
@@ -69,6 +70,13 @@ def runs(request: RunsRequest, *, today: date) -> Answer:
     from gpuwise.faces import measuring
 
     return measuring.runs(request, today)
+
+
+def keep(data: object) -> int:
+    """A record of a run, as `measure --out` writes it, into the store; its number, once it is there for good."""
+    from gpuwise.api import measuring
+
+    return measuring.keep(data)
 
 
 def ceilings(request: CeilingsRequest, *, today: date, tell: Tell = _silent) -> Answer:

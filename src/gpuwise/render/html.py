@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def html(page: Page) -> str:
     """The whole document as text (write it as UTF-8)."""
     charts = [b for b in page.blocks if isinstance(b, Chart)]
-    style, script = _part("style.css"), _part("report.js")
+    style, script = part("style.css"), part("report.js")
     scripts = [vega.scripts(), script] if charts else [script]
     policy = {
         "default-src": "'none'",
@@ -30,15 +30,28 @@ def html(page: Page) -> str:
         "base-uri": "'none'",
         "form-action": "'none'",
     }
-    return _template().render(
+    return _template("page.html").render(
         page=page,
         language=language(),
         policy="; ".join(f"{name} {value}" for name, value in policy.items()),
         style=style,
         scripts=scripts,
-        stills={id(chart): vega.still(chart) for chart in charts},
-        specs={id(chart): embedded(vega.live(chart)) for chart in charts},
+        **_drawn(page),
     )
+
+
+def fragment(page: Page) -> str:
+    """The blocks alone, for a page that brings style.css, the chart scripts and report.js."""
+    return _template("blocks.html").render(page=page, **_drawn(page))
+
+
+def _drawn(page: Page) -> dict[str, dict[int, str]]:
+    """Each chart as a still picture, and as the live one's specification."""
+    charts = [block for block in page.blocks if isinstance(block, Chart)]
+    return {
+        "stills": {id(chart): vega.still(chart) for chart in charts},
+        "specs": {id(chart): embedded(vega.live(chart)) for chart in charts},
+    }
 
 
 def embedded(value: Mapping[str, Any]) -> str:
@@ -58,15 +71,18 @@ def unbroken(text: str) -> str:
     return text.replace(" GB", "\u00a0GB").replace(" %", "\u00a0%")
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """A file of the report: style.css, report.js, or one of its templates."""
     return files("gpuwise.render").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 @cache
-def _template() -> Template:
-    from jinja2 import Environment, StrictUndefined
+def _template(name: str) -> Template:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=FunctionLoader(part), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters |= {"sort_key": sort_key, "id": id, "unbroken": unbroken}
     environment.globals |= {"_": _, "kind": lambda block: type(block).__name__}
-    return environment.from_string(_part("page.html"))
+    return environment.get_template(name)

@@ -88,6 +88,29 @@ def still(chart: Chart) -> str:
     return _kept(cache.folder() / "charts" / f"{entry}.svg", draw)
 
 
+PICTURE_SCALE = 2.0
+"""Pixels of a PNG for each of the drawing."""
+LIGHT: Mapping[str, str] = {
+    "--paper": "#fdfdfb", "--ink": "#1c1d1f", "--soft": "#63666b", "--line": "#e9e8e4", "--line-strong": "#cfcdc7",
+    "--c1": "#2b6cb0", "--c2": "#d97706", "--c3": "#7c5cbf", "--c4": "#2f855a", "--c5": "#c2415a", "--c6": "#8b8f96",
+    "--c7": "#0f8b8d",
+}  # fmt: skip
+"""The page's light colours: a picture of its own has no page around it to take them from."""
+
+
+def picture(chart: Chart, form: str) -> tuple[str, bytes]:
+    """The chart as a file of its own, svg or png: its content type and its bytes."""
+    import vl_convert
+
+    drawn = {**live(chart), "width": STILL_WIDTH, "description": chart.alt, "background": "white"}
+    text = json.dumps(drawn)
+    for name, colour in LIGHT.items():
+        text = text.replace(f"var({name})", colour)
+    if form == "svg":
+        return "image/svg+xml", vl_convert.vegalite_to_svg(json.loads(text)).encode()
+    return "image/png", bytes(vl_convert.vegalite_to_png(json.loads(text), scale=PICTURE_SCALE))
+
+
 def scripts() -> str:
     """Vega, Vega-Lite and vega-embed as one script, safe to stand inside a page.
 
