@@ -118,6 +118,21 @@ def test_an_error_is_a_document_with_what_to_do(client, address, status, says):
     assert error["hint"]
 
 
+@pytest.mark.parametrize("address", ["rank.summary?workloads=painter-heavy", "own.summary?demand=40 GPUs&gpu=H100-SXM"])
+def test_a_decision_has_a_page_to_sign_which_the_page_of_the_answer_names(client, address):
+    found = client.get(f"/{address}")
+    assert (found.status_code, found.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "Signature" in found.text
+    path, query = address.split("?")
+    shown = client.get(f"/{path.removesuffix('.summary')}?{query}", headers={"accept": "text/html"})
+    assert f'href="/{path}?' in shown.text
+
+
+def test_what_is_no_decision_is_not_signed(client):
+    assert client.get("/data.summary").status_code == 404
+    assert client.get("/exit.summary?services=S3").status_code == 422
+
+
 def test_an_error_on_a_page_keeps_what_was_filled_in(client):
     found = client.get("/rank?workloads=painter-heavy&deadline=soon", headers={"accept": "text/html"})
     assert found.status_code == 422

@@ -156,6 +156,11 @@ def _as_report(task: Task, _found: Said, answer: faces.Answer) -> Reply:
                  name=f"gpuwise-{task.verb}.html")  # fmt: skip
 
 
+def _as_summary(task: Task, _found: Said, answer: faces.Answer) -> Reply:
+    return Reply(status=200, media="text/html; charset=utf-8", body=pages.html(answer.summary()).encode(),
+                 name=f"gpuwise-{task.verb}-to-sign.html")  # fmt: skip
+
+
 def _as_json(_task: Task, _found: Said, answer: faces.Answer) -> Reply:
     return Reply(status=200, media="application/json", body=forms.json_text(answer.json()).encode())
 
@@ -183,8 +188,8 @@ def _as_picture(task: Task, _found: Said, answer: faces.Answer) -> Reply:
 
 
 FORMS: Mapping[str, Callable[[Task, Said, faces.Answer], Reply]] = {
-    "page": _as_page, "html": _as_report, "json": _as_json, "csv": _as_csv, "md": _as_markdown, "svg": _as_picture,
-    "png": _as_picture,
+    "page": _as_page, "html": _as_report, "summary": _as_summary, "json": _as_json, "csv": _as_csv,
+    "md": _as_markdown, "svg": _as_picture, "png": _as_picture,
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from gpuwise.errors import Message
 from gpuwise.web import description
 from gpuwise.web.answering import LONG, Reply, Task
-from gpuwise.web.asked import VERBS, uploads
+from gpuwise.web.asked import TO_SIGN, VERBS, uploads
 from gpuwise.web.guard import Guard, TooLarge, too_large
 from gpuwise.web.kept import Kept
 from gpuwise.web.refusing import LANGUAGE, Refusal, language, told
@@ -28,6 +28,8 @@ from gpuwise.web.uploaded import MOST_FIELDS, MOST_FILES, saved
 from gpuwise.web.workers import NoReply, Pool
 
 FORMS = ("json", "csv", "md", "html", "svg", "png")
+SIGNED = "summary"
+"""The page to sign, of what is decided."""
 LOCAL = frozenset(("localhost", "127.0.0.1", "[::1]"))
 JOB, LONGEST_JOB = "x-gpuwise-job", 64
 """The header by which a page names its question, to be told how far it is."""
@@ -63,7 +65,7 @@ def create_app(settings: Settings | None = None) -> Guard:
             app.add_api_route("/runs", server.runs, methods=["GET", "PUT"])
         else:
             app.add_api_route(f"/{verb}", server.question(verb, "page"), methods=methods)
-        for form in FORMS:
+        for form in (*FORMS, *((SIGNED,) if verb in TO_SIGN else ())):
             app.add_api_route(f"/{verb}.{form}", server.question(verb, form), methods=methods)
     app.add_api_route("/progress/{job}", server.progress, methods=["GET"])
     app.add_api_route("/static/{name}", static, methods=["GET"])

@@ -16,6 +16,8 @@ from gpuwise.request import Option, options
 
 VERBS = ("rank", "explain", "describe", "runs", "own", "exit", "accuracy", "data", "bill")
 """Questions that need no machine of their own; the others measure the one that they run on."""
+TO_SIGN = ("rank", "own", "exit")
+"""Questions whose answer is a decision."""
 FILES = ("path", "paths")
 REFUSED = ("watch", "live")
 """Options that write a file of the server, or ask other hosts."""

@@ -14,7 +14,7 @@ from gpuwise.render import html
 from gpuwise.request import CHOICES, GROUPS, KINDS, Option
 from gpuwise.store import package
 from gpuwise.view.page import Chart, Page
-from gpuwise.web.asked import FETCH, FILES, VERBS, asked, is_job, query, uploads
+from gpuwise.web.asked import FETCH, FILES, TO_SIGN, VERBS, asked, is_job, query, uploads
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -88,7 +88,7 @@ def page(
         groups=tuple(_groups(verb, said)) if verb else (),
         answer=answer,
         body=html.fragment(answer) if answer else "",
-        twins=[(form, _(name), f"{verb}.{form}?{state}") for form, name in TWINS.items()] if shown and verb else [],
+        twins=[(form, _(name), f"{verb}.{form}?{state}") for form, name in _twins(verb)] if shown and verb else [],
         charts=_charts(verb, answer, state) if answer and shown else [],
         example=EXAMPLES.get(verb, ""),
         languages=[(code, LANGUAGES.get(code, code), _in_language(verb, said, code)) for code in available()],
@@ -98,6 +98,12 @@ def page(
         uploads=tuple(_upload(option) for option in uploads(verb).values()) if verb else (),
         sent=query(said),
     )
+
+
+def _twins(verb: str) -> Iterator[tuple[str, str]]:
+    yield from TWINS.items()
+    if verb in TO_SIGN:
+        yield "summary", N_("One page to sign")
 
 
 def entry(language: str) -> str:
