@@ -58,11 +58,12 @@ class Teller:
 
 
 def document(error: GpuwiseError) -> dict[str, Any]:
-    """The error as `--json` prints it: the kind is the name in `errors`, details only where the kind has them."""
+    """The error as `--json` prints it, in English whatever the language: the kind is the name in `errors`, details only
+    where the kind has them."""
     about = {
         "kind": type(error).__name__,
-        "message": words(error.message),
-        "hint": words(error.hint),
+        "message": str(error.message),
+        "hint": str(error.hint),
         "exit_code": error.exit_code,
     }
     return {"schema": SCHEMA, "error": about | {k: getattr(error, k) for k in DETAILS if hasattr(error, k)}}

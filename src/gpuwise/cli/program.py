@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 import click
 
 from gpuwise.cli import failures, streams
-from gpuwise.cli.help import EXIT_CODES, QUESTIONS, language_option, option_row, write_examples, write_rows
+from gpuwise.cli.help import EXIT_CODES, QUESTIONS, OurHelp, language_option, option_row, write_examples, write_rows
 from gpuwise.cli.session import Session
 from gpuwise.errors import GpuwiseError, Message
 from gpuwise.locale import N_, _, activate, negotiate
 
 
-class Program(click.Group):
+class Program(OurHelp, click.Group):
     """Commands are built on demand, so that `gpuwise --help` imports no request type and no numpy."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

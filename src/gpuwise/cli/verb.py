@@ -11,7 +11,7 @@ import click
 
 from gpuwise import request
 from gpuwise.cli import streams
-from gpuwise.cli.help import GROUPS, QUESTIONS, option_row, write_examples, write_rows
+from gpuwise.cli.help import GROUPS, QUESTIONS, OurHelp, option_row, write_examples, write_rows
 from gpuwise.cli.output import output, output_options, verdict
 from gpuwise.cli.session import Session
 from gpuwise.errors import InvalidInput, Message
@@ -19,7 +19,7 @@ from gpuwise.locale import _
 from gpuwise.request import CHOICES, Option
 
 
-class Verb(click.Command):
+class Verb(OurHelp, click.Command):
     """A command made from a request type."""
 
     def __init__(self, name: str) -> None:

@@ -6,7 +6,6 @@ their figures and the names of a row share one column; at last intervals go. Wha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ from functools import cached_property
 from rich.cells import cell_len, chop_cells
 
 from gpuwise.locale import _
+from gpuwise.locale.lines import pieces
 from gpuwise.view.page import SPANS, Cell, Column, Table, joined
 
 GAP = 2
@@ -112,8 +112,8 @@ class _Column:
     def narrow(self) -> int:
         """No word is broken, and no figure is parted from its interval."""
         whole = self.figures and self.spans and not self.below
-        pieces = [self._lines, [self.column.head]] if not whole else [[self.column.head]]
-        words = max((cell_len(word) for part in pieces for line in part for word in _words(line)), default=0)
+        parts = [self._lines, [self.column.head]] if not whole else [[self.column.head]]
+        words = max((cell_len(word.rstrip()) for part in parts for line in part for word in pieces(line)), default=0)
         return max(words, max(map(cell_len, self._lines), default=0)) if whole else words
 
     @property
@@ -263,26 +263,18 @@ def _padded(text: str, size: int, right: bool) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, folded between words; only a longer word is broken."""
+    """Lines of at most `width` columns, folded where a line may end; only a longer word is broken."""
     lines = [""]
-    for word in _words(text):
-        for piece in chop_cells(word, width) if cell_len(word) > width else [word]:
-            if not lines[-1]:
-                lines[-1] = piece
-            elif cell_len(lines[-1]) + 1 + cell_len(piece) <= width:
-                lines[-1] += f" {piece}"
-            else:
-                lines.append(piece)
-    return lines
-
-
-def _words(text: str) -> list[str]:
-    """What may be parted: not a number from its GB."""
-    return re.split(r"\s+(?!GB\b)", text.strip())
+    for word in pieces(text.strip()):
+        for piece in chop_cells(word, width) if cell_len(word.rstrip()) > width else [word]:
+            if lines[-1] and cell_len((lines[-1] + piece).rstrip()) > width:
+                lines.append("")
+            lines[-1] += piece
+    return [line.rstrip() for line in lines]
 
 
 def _in_two(text: str) -> int:
     """The least width at which a text takes two lines."""
-    words = _words(text)
-    cuts = ((" ".join(words[:i]), " ".join(words[i:])) for i in range(1, len(words)))
+    words = pieces(text.strip())
+    cuts = (("".join(words[:i]).rstrip(), "".join(words[i:])) for i in range(1, len(words)))
     return min((max(map(cell_len, cut)) for cut in cuts), default=cell_len(text))

@@ -7,12 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, OverflowMethod, RenderableType
+from rich.containers import Lines
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table as RichTable
-from rich.text import Text as RichText
+from rich.text import Text as PlainText
 
 from gpuwise.locale import _
+from gpuwise.locale.lines import pieces, wide
 from gpuwise.render.grid import grid
 from gpuwise.view.page import Caution, Cell, Chart, Facts, Page, Table, Text
 
@@ -22,6 +26,47 @@ WIDTH = 120
 PLAIN_SIGNS = {"×": "x", "★": "*", "→": "->", "–": "-", "—": "-", "·": "-", "…": "...", "─": "-", "−": "-", "€": "EUR",
                "≥": ">=", "≤": "<=", "²": "2", "³": "3", "µ": "u", "’": "'", "“": '"', "”": '"'}  # fmt: skip
 """What stands for a sign that the console cannot show."""
+
+
+class RichText(PlainText):
+    """Rich's text, with lines that end where other scripts let them end: Chinese has no blanks between its words."""
+
+    def wrap(
+        self,
+        console: Console,
+        width: int,
+        *,
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        tab_size: int = 8,
+        no_wrap: bool | None = None,
+    ) -> Lines:
+        if no_wrap or not wide(self.plain):
+            kept = {"justify": justify, "overflow": overflow, "tab_size": tab_size, "no_wrap": no_wrap}
+            return super().wrap(console, width, **kept)  # type: ignore[arg-type]
+        lines = self.divide(_ends(self.plain, width))
+        for line in lines:
+            line.rstrip_end(width)
+        return lines
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        least, most = super().__rich_measure__(console, options)
+        if wide(self.plain):
+            least = max((cell_len(piece.rstrip()) for piece in pieces(self.plain)), default=least)
+        return Measurement(least, most)
+
+
+def _ends(text: str, width: int) -> list[int]:
+    """Where lines of at most `width` columns end, as places in the text."""
+    ends, line, place = [], "", 0
+    for piece in pieces(text):
+        if line and cell_len((line + piece).rstrip()) > width:
+            ends.append(place)
+            line = ""
+        line += piece
+        place += len(piece)
+    return ends
+
 
 CONTROL = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
 

@@ -186,7 +186,9 @@ def _rule(one: Split) -> str:
     if not one.node.memory_gib:
         return _("{gpu}; vCPUs are the rest.").format(gpu=words(one.rule))
     text = _("{gpu}; vCPUs {cpu} %, memory {memory} %.")
-    return text.format(gpu=words(one.rule), cpu=f"{100 * cpu:.1f}", memory=f"{100 * memory:.1f}")
+    return text.format(
+        gpu=words(one.rule), cpu=figures.written(100 * cpu, ".1f"), memory=figures.written(100 * memory, ".1f")
+    )
 
 
 def _shared_in_short(one: Split) -> str:

@@ -152,7 +152,9 @@ def _meaning(name: str, found: Sequence[Offer], accelerators: Sequence[Accelerat
         return _("{name}: {gpus}.").format(name=name, gpus=_(" or ").join(a.name for a in accelerators) or _("unknown"))
     offer = found[0]
     memory = (
-        "" if offer.host_memory_gib is None else _(", {n} GiB of host memory").format(n=f"{offer.host_memory_gib:g}")
+        ""
+        if offer.host_memory_gib is None
+        else _(", {n} GiB of host memory").format(n=figures.written(offer.host_memory_gib, "g"))
     )
     vcpus = "" if offer.vcpus is None else _(", {n} vCPUs").format(n=offer.vcpus)
     return _("{name} of {provider}: {gpus}{vcpus}{memory}; prices known: {n}.").format(
@@ -305,4 +307,4 @@ def _moved(change: Change) -> Cell:
     if not (prices[0] and prices[1]):
         return Cell(shown="–")
     fraction = prices[1] / prices[0] - 1
-    return Cell(shown=f"{100 * fraction:+.1f} %", value=fraction)
+    return Cell(shown=figures.exact_percent(fraction, "+.1f"), value=fraction)

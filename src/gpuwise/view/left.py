@@ -197,7 +197,7 @@ def _dates(r: Left) -> Iterator[_Date]:
         ("p90", _("the same, by 90 % of the paths"), e.p90_month, None, ""),
         ("order", _("order"), e.order_month, e.servers or None,
          _("{weeks} weeks before it, or before the end of a commitment where that is worth more").format(
-             weeks=f"{r.assembled.case.figures['lead_weeks'].value:.0f}")),
+             weeks=figures.written(r.assembled.case.figures["lead_weeks"].value, ".0f"))),
     ):  # fmt: skip
         yield _Date(key=key, name=name, number=number, servers=None if number is None else servers, says=says)
 
@@ -293,11 +293,11 @@ def _waiting(r: Left) -> Iterator[Fact]:
     monthly = r.used.wanted.level.value * r.used.paid.value
     text = _("{weeks} weeks in the middle, in which the cloud bills {usd} {money} all the same")
     yield Fact(label=_("Meanwhile"), text=text.format(
-        weeks=f"{r.assembled.case.figures['lead_weeks'].value:.0f}", usd=_whole(r, monthly * r.lead_months),
-        money=figures.code(r.fx)))  # fmt: skip
+        weeks=figures.written(r.assembled.case.figures["lead_weeks"].value, ".0f"),
+        usd=_whole(r, monthly * r.lead_months), money=figures.code(r.fx)))  # fmt: skip
     if r.payback_months is None:
         shown = _("not within {years}").format(years=years(r.assembled.case.months))
     else:
-        shown = _("{n} months after an order now").format(n=f"{r.payback_months:.1f}")
+        shown = _("{n} months after an order now").format(n=figures.written(r.payback_months, ".1f"))
     yield Fact(label=_("Paid back"), text=shown, why=_("middle figures, {fleet}").format(
         fleet=fleet(max(r.exit.servers, 1), r.site)))  # fmt: skip

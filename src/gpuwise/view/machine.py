@@ -66,7 +66,7 @@ def _conditions(probe: Probe) -> str:
 def _figure(value: str | float) -> str:
     if isinstance(value, str):
         return value
-    return figures.count(value) if value >= 1000 else f"{value:g}"
+    return figures.count(value) if value >= 1000 else figures.written(value, "g")
 
 
 def _machine(found: Ceilings) -> Facts:

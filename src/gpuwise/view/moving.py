@@ -47,9 +47,9 @@ def _line(found: Moved) -> str:
     if not found.stated:
         text += " " + _("The line is an assumption: say yours with --link.")
     return text.format(
-        rate=f"{found.line.gbit_per_s:.3g}",
+        rate=figures.written(found.line.gbit_per_s, ".3g"),
         share=figures.percent(found.line.efficiency_fraction),
-        hours=f"{CUT_OVER_H:g}",
+        hours=figures.written(CUT_OVER_H, "g"),
     )
 
 

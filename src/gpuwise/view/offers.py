@@ -107,4 +107,4 @@ def seen(offer: Offer) -> Cell:
 
 
 def _count(number: float | None) -> Cell:
-    return figures.unknown(None) if number is None else Cell(shown=f"{number:g}", value=number)
+    return figures.unknown(None) if number is None else Cell(shown=figures.written(number, "g"), value=number)

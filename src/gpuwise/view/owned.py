@@ -240,7 +240,11 @@ def _held(row: Outcome) -> str:
     for way, rented in row.count.gpus.items():
         low, high = float(rented.min()), float(rented.max())
         if high > 0:
-            number = f"{low:.0f}" if low == high else _("{low} to {high}").format(low=f"{low:.0f}", high=f"{high:.0f}")
+            number = (
+                figures.written(low, ".0f")
+                if low == high
+                else _("{low} to {high}").format(low=figures.written(low, ".0f"), high=figures.written(high, ".0f"))
+            )
             parts.append(f"{number} {option(way)}" if row.option == "mix" else number)
     if row.count.spot and row.option == "mix":
         parts.append(_("rest on spot"))
@@ -270,7 +274,7 @@ def _chance(value: float | None) -> Cell:
 def _months(row: Outcome) -> Cell:
     if row.payback_months is None:
         return word(_("never") if row.gpus else "")
-    return Cell(shown=f"{row.payback_months:.0f}", value=row.payback_months)
+    return Cell(shown=figures.written(row.payback_months, ".0f"), value=row.payback_months)
 
 
 def _refused(r: Owned) -> Iterator[Fact]:
@@ -373,8 +377,12 @@ def _investment(r: Owned) -> Iterator[Fact]:
     one, money = r.investment, figures.code(r.fx)
     assert one is not None
     thousand = _("{value} thousand {money}")
-    total, present = (f"{figures.in_currency(usd, r.fx) / 1000:,.0f}" for usd in (one.total_usd, one.npv_usd))
-    rates = ", ".join(f"{100 * rate:.3g} %" for rate in one.break_even_rates if rate >= 0) or _("no rate from 0 % on")
+    total, present = (
+        figures.written(figures.in_currency(usd, r.fx) / 1000, ",.0f") for usd in (one.total_usd, one.npv_usd)
+    )
+    rates = ", ".join(figures.exact_percent(rate, ".3g") for rate in one.break_even_rates if rate >= 0) or _(
+        "no rate from 0 % on"
+    )
     rented, owned = (option(str(name)) for name in (r.decision.rented, r.decision.owned))
     yield Fact(label=_("Compared"), text=_("{owned} in the place of {rented}").format(owned=owned, rented=rented))
     yield Fact(label=_("Saved, undiscounted"), text=thousand.format(value=total, money=money))
@@ -392,7 +400,8 @@ def _life_table(r: Owned) -> Table:
 
     unit = figures.code(r.fx)
     columns: list[Made[OfLife]] = [
-        column("life_years", _("Kept for"), lambda row: Cell(shown=f"{row.life_years:g}", value=row.life_years),
+        column("life_years", _("Kept for"),
+               lambda row: Cell(shown=figures.written(row.life_years, "g"), value=row.life_years),
                kind="number", unit=_("years")),
         column("capital_usd_per_year", _("Price less resale"), lambda row: money(row.capital_usd_per_year),
                kind="number", unit=unit),

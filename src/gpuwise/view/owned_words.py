@@ -81,7 +81,7 @@ def gpus(number: int) -> str:
 def years(months: int) -> str:
     """1 year; 2.5 years."""
     return ngettext("{n} year", "{n} years", 1 if months == MONTHS_PER_YEAR else 2).format(
-        n=f"{months / MONTHS_PER_YEAR:g}"
+        n=figures.written(months / MONTHS_PER_YEAR, "g")
     )
 
 

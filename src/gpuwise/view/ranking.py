@@ -176,7 +176,9 @@ def _sentence(candidate: Candidate, request: RankRequest, given: Setting) -> str
     if ends:
         money += " " + _("({low} to {high})").format(low=ends[0], high=ends[1])
     if given.basis == "share" and candidate.cost_share_usd:
-        money += " " + _("as the share of {n} busy hours a month").format(n=f"{request.hours_per_month:g}")
+        money += " " + _("as the share of {n} busy hours a month").format(
+            n=figures.written(request.hours_per_month, "g")
+        )
     return _("{offer}, {gpus}, {money} in {time}, {price}").format(
         offer=f"{offer.provider} {offer.instance}".strip(), gpus=figures.gpus(offer), money=money,
         time=_time(candidate, given), price=figures.of_day(offer.observed, offer.observed_precision),
@@ -235,7 +237,7 @@ def _assumptions(ranking: Ranking, request: RankRequest, rows: Sequence[Candidat
     yield from _copying(request, rows)
     if request.hours_per_month is not None:
         hours = _("{n} a month; monthly and owned machines are ranked by this job's share").format(
-            n=f"{request.hours_per_month:g}")  # fmt: skip
+            n=figures.written(request.hours_per_month, "g"))  # fmt: skip
         yield Fact(label=_("Busy hours"), text=hours)
     if request.jobs > 1:
         several = _("{n}, one after another; figures are for all of them").format(n=request.jobs)

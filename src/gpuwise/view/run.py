@@ -101,7 +101,7 @@ def _foot(record: Record, number: int | None) -> str:
 def _verdict(judgement: Judgement) -> Iterator[Fact]:
     yield from (Fact(label=_("Evidence"), text=words(e)) for e in judgement.evidence)
     if judgement.gain:
-        text = _("up to {factor} times as fast").format(factor=f"{judgement.gain.factor:.2f}")
+        text = _("up to {factor} times as fast").format(factor=figures.written(judgement.gain.factor, ".2f"))
         yield Fact(label=_("Largest possible gain"), text=text, why=words(judgement.gain.assumes))
     if judgement.fix:
         yield Fact(label=_("What to do"), text=words(judgement.fix))
@@ -143,7 +143,7 @@ def _utilisation(record: Record) -> Iterator[Fact]:
     if work is not None and mfu is not None and work.peak_tflops:
         convention = _("2 × MAC, forward and backward, without recomputation; against {peak} TFLOPS: {source}")
         why = convention.format(peak=figures.number(work.peak_tflops), source=work.peak_source or _("unknown"))
-        yield Fact(label=_("MFU"), text=f"{100 * mfu:.1f} %", why=why)
+        yield Fact(label=_("MFU"), text=figures.exact_percent(mfu, ".1f"), why=why)
     elif work is not None and "peak_tflops" in work.reasons:
         yield Fact(label=_("MFU"), text=_("unknown"), why=words(work.reasons["peak_tflops"]))
 
@@ -206,7 +206,7 @@ def _beside(record: Record) -> Iterator[Fact]:
     if record.overhead_fraction is not None:
         yield Fact(
             label=_("Cost of measuring"),
-            text=f"{100 * record.overhead_fraction:.2f} %",
+            text=figures.exact_percent(record.overhead_fraction, ".2f"),
             why=record.overhead_method or "",
         )
 
@@ -337,7 +337,7 @@ def _limits(record: Record) -> Iterator[Fact]:
 def _epochs(epochs: tuple[Epoch, ...]) -> Table:
     columns: list[Made[Epoch]] = [
         column("number", _("Epoch"), lambda e: Cell(shown=str(e.number), value=e.number), kind="number"),
-        column("loss", _("Loss"), lambda e: Cell(shown=f"{e.loss:.4f}", value=e.loss), kind="number"),
+        column("loss", _("Loss"), lambda e: Cell(shown=figures.written(e.loss, ".4f"), value=e.loss), kind="number"),
         column("accuracy_fraction", _("Accuracy"), _accuracy, kind="number"),
         column("train_s", _("Training"), lambda e: Cell(shown=figures.number(e.train_s), value=e.train_s),
                kind="number", unit=_("s")),

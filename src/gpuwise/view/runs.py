@@ -71,7 +71,9 @@ def _accuracy(record: Record) -> Cell:
     if not found:
         return word("")
     return Cell(
-        shown=f"{100 * found[-1]:.1f} %", value=found[-1], title=_("on what was held out, after the last epoch")
+        shown=figures.exact_percent(found[-1], ".1f"),
+        value=found[-1],
+        title=_("on what was held out, after the last epoch"),
     )
 
 

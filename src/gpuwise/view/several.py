@@ -53,7 +53,7 @@ def _time(row: Several, unit: str) -> Cell:
 def _added(row: Several) -> Cell:
     if row.added_fraction is None:
         return Cell(shown="–" if row.accelerators == 1 else _("unknown"))
-    return Cell(shown=f"{100 * row.added_fraction:.0f} %", value=row.added_fraction)
+    return Cell(shown=figures.exact_percent(row.added_fraction, ".0f"), value=row.added_fraction)
 
 
 def _bill(row: Several, fx: Fx | None) -> Cell:
