@@ -102,7 +102,7 @@ class Formatter(click.HelpFormatter):
         blank = " " * self.current_indent
         self.write("".join(f"{blank}{line}\n" for line in lines.broken(text, self.width - self.current_indent)))
 
-    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:  # type: ignore[override]
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         shown = list(rows)
         if not any(lines.wide(text) for _name, text in shown):
             super().write_dl(shown, col_max, col_spacing)
@@ -119,13 +119,13 @@ class Context(click.Context):
     formatter_class = Formatter
 
 
-class OurHelp:
+class OurHelp(click.Command):
     """Gives a command our help: `--help` in the reader's words."""
 
-    context_class = Context
+    context_class: type[click.Context] = Context
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        option: click.Option | None = super().get_help_option(ctx)  # type: ignore[misc]
+        option = super().get_help_option(ctx)
         if option is not None:
             option.help = _("Show this message and exit.")
         return option

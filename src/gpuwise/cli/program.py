@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import click
@@ -60,7 +61,7 @@ def _run(args: list[str], session: Session) -> int:
     tell = failures.Teller(debug="--debug" in ours, as_json="--json" in ours)
     try:
         streams.prepare()
-        activate(negotiate(languages(os.environ)))
+        activate(negotiate([*_asked(ours), *languages(os.environ)]))
         with program.make_context("gpuwise", args, obj=session) as ctx:
             return int(program.invoke(ctx) or 0)
     except click.exceptions.Exit as stop:
@@ -73,6 +74,12 @@ def _run(args: list[str], session: Session) -> int:
         return tell.interrupted()
     except Exception as error:  # noqa: BLE001 - the last border: a fault of ours becomes one line, not a traceback
         return tell.fault(error)
+
+
+def _asked(args: Sequence[str]) -> list[str]:
+    """What `--lang` says, read ahead: a command line that cannot be read is complained of in that language too."""
+    after = [text for flag, text in pairwise(args) if flag == "--lang"]
+    return [*after, *(text.removeprefix("--lang=") for text in args if text.startswith("--lang="))]
 
 
 def languages(environment: Mapping[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ from gpuwise.locale import _
 from gpuwise.request import CHOICES, Option
 
 
-class Verb(OurHelp, click.Command):
+class Verb(OurHelp):
     """A command made from a request type."""
 
     def __init__(self, name: str) -> None:

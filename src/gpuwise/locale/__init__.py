@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from gpuwise.errors import Message, UnknownName
-from gpuwise.locale import writing
+from gpuwise.locale.writing import ENGLISH as ENGLISH_WRITING
+from gpuwise.locale.writing import Filled, Writing, in_charts, of_language
 
 FOLDER = Path(__file__).parent
 """Holds `<language>.po`: `zh_CN.po`, `de.po`, …"""
@@ -31,8 +32,8 @@ ENGLISH = "en"
 class _Language:
     name: str
     texts: NullTranslations
-    writing: writing.Writing
-    filled: writing.Filled | None = None
+    writing: Writing
+    filled: Filled | None = None
 
     def of(self, text: str) -> str:
         return text if self.filled is None else _Translated(text)
@@ -52,7 +53,7 @@ class _Translated(str):
         return str.format_map(self, values) if filled is None else filled.vformat(self, (), values)
 
 
-_PLAIN = _Language(ENGLISH, NullTranslations(), writing.ENGLISH)
+_PLAIN = _Language(ENGLISH, NullTranslations(), ENGLISH_WRITING)
 _active: ContextVar[_Language] = ContextVar("gpuwise_language", default=_PLAIN)
 
 
@@ -109,7 +110,7 @@ def language() -> str:
 def vega() -> dict[str, Any] | None:
     """How charts write numbers and days in the active language; None in English, which is what they do anyway."""
     active = _active.get()
-    return None if active.filled is None else writing.vega(active.name)
+    return None if active.filled is None else in_charts(active.name)
 
 
 def available(folder: Path | None = None) -> tuple[str, ...]:
@@ -172,8 +173,8 @@ def _match(name: str, known: tuple[str, ...]) -> str | None:
 
 @cache
 def _language(folder: Path, name: str) -> _Language:
-    habits = writing.of(name)
-    return _Language(name, _load(folder / f"{name}.po"), habits, writing.Filled(habits))
+    habits = of_language(name)
+    return _Language(name, _load(folder / f"{name}.po"), habits, Filled(habits))
 
 
 def _load(path: Path) -> GNUTranslations:

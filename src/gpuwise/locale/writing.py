@@ -41,7 +41,7 @@ ENGLISH = Writing(",", ".", " %", date.isoformat, lambda when: f"{when:%Y-%m}")
 
 
 @cache
-def of(language: str) -> Writing:
+def of_language(language: str) -> Writing:
     """The habits of a language by its name: zh_CN, de."""
     from babel import Locale, dates, numbers
 
@@ -72,11 +72,11 @@ class Filled(Formatter):
 
 
 @cache
-def vega(language: str) -> dict[str, Any]:
+def in_charts(language: str) -> dict[str, Any]:
     """The same for charts: the `locale` of a Vega configuration."""
     from babel import Locale
 
-    locale, writing = Locale.parse(language), of(language)
+    locale, writing = Locale.parse(language), of_language(language)
     months, days = locale.months["format"], locale.days["format"]
     return {
         "number": {"decimal": writing.point, "thousands": writing.group, "grouping": [3], "currency": ["", ""],

@@ -175,7 +175,7 @@ def _sentence(candidate: Candidate, request: RankRequest, given: Setting) -> str
     money = f"{shown if ends else figures.amount(figure.value, given.fx)} {given.money}"
     if ends:
         money += " " + _("({low} to {high})").format(low=ends[0], high=ends[1])
-    if given.basis == "share" and candidate.cost_share_usd:
+    if given.basis == "share" and candidate.cost_share_usd and request.hours_per_month:
         money += " " + _("as the share of {n} busy hours a month").format(
             n=figures.written(request.hours_per_month, "g")
         )
