@@ -142,13 +142,28 @@ def updated(file: BinaryIO, template: Catalog, language: str) -> Catalog:
     catalog = read_po(file, locale=language)
     catalog.update(template, no_fuzzy_matching=True, update_creation_date=False)
     for message in catalog:
-        message.flags.discard("python-format")
+        message.flags.clear()
     return catalog
 
 
+HEADER = """{comment}
+msgid ""
+msgstr ""
+"Language: {language}\\n"
+"Plural-Forms: {plural}\\n"
+"MIME-Version: 1.0\\n"
+"Content-Type: text/plain; charset=utf-8\\n"
+"Content-Transfer-Encoding: 8bit\\n"
+
+"""
+"""Without the day of the update and the version of the tool, so that it changes only by hand."""
+
+
 def write(catalog: Catalog, path: Path) -> None:
+    comment, plural = catalog.header_comment.strip(), catalog.plural_forms
     with path.open("wb") as file:
-        write_po(file, catalog, width=WIDTH, ignore_obsolete=True, include_lineno=False)
+        file.write(HEADER.format(comment=comment, language=catalog.locale_identifier, plural=plural).encode())
+        write_po(file, catalog, width=WIDTH, ignore_obsolete=True, include_lineno=False, omit_header=True)
 
 
 def missing(catalog: Catalog) -> list[str]:
@@ -170,7 +185,7 @@ def main(arguments: list[str]) -> None:
                 write(catalog, path)
                 print(f"{path.name}: {len(catalog)} texts, {len(missing(catalog))} without a translation")
         case ["add", language] if not (LOCALE / f"{language}.po").exists():
-            begun = Catalog(locale=language, project="gpuwise", charset="utf-8", fuzzy=False)
+            begun = Catalog(locale=language, charset="utf-8", header_comment="#", fuzzy=False)
             begun.update(template, no_fuzzy_matching=True)
             write(begun, LOCALE / f"{language}.po")
         case _:

@@ -82,6 +82,21 @@ def words(message: Message | str) -> str:
     return gettext(message) if isinstance(message, str) else message.text(gettext)
 
 
+def with_commas(parts: Iterable[str]) -> str:
+    """A list in the reader's punctuation: a, b, c."""
+    return _(", ").join(parts)
+
+
+def with_semicolons(parts: Iterable[str]) -> str:
+    """Remarks one after another in the reader's punctuation: a; b; c."""
+    return _("; ").join(parts)
+
+
+def with_colon(name: str, what: str) -> str:
+    """What is said of something, in the reader's punctuation: name: what."""
+    return _("{name}: {what}").format(name=name, what=what)
+
+
 def number(text: str) -> str:
     """A number that was written as 1,234.5, with the signs of the active language."""
     return _active.get().writing.number(text)

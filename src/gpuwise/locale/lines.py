@@ -12,12 +12,18 @@ OPEN = "（「『《〈【［｛“‘"
 CLOSE = "，。；：、！？）」』》〉】］｝”’…—％"
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
 _PIECE = re.compile(rf"[{OPEN}]*(?:[^\s{WIDE}{OPEN}{CLOSE}]+(?:\s+GB\b)?|[{WIDE}])[{CLOSE}]*\s*|\S[{CLOSE}]*\s*|\s+")
+_BLANKS = re.compile(r"(?<=[，。；：、！？（）]) +| +(?=[，。；：、！？（）])")
 _WIDE = re.compile(f"[{WIDE}]")
 
 
 def wide(text: str) -> bool:
     """Does the text hold signs that take two columns of a terminal, and need no blank between words?"""
     return not text.isascii() and _WIDE.search(text) is not None
+
+
+def closed(text: str) -> str:
+    """The text without blanks at the wide side of Chinese punctuation, where sentences were put one after another."""
+    return _BLANKS.sub("", text) if wide(text) else text
 
 
 def columns(text: str) -> int:

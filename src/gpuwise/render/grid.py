@@ -12,7 +12,7 @@ from functools import cached_property
 
 from rich.cells import cell_len, chop_cells
 
-from gpuwise.locale import _
+from gpuwise.locale import _, with_commas, with_semicolons
 from gpuwise.locale.lines import pieces
 from gpuwise.view.page import SPANS, Cell, Column, Table, joined
 
@@ -201,7 +201,7 @@ def _stacked(columns: Sequence[_Column]) -> list[_Column]:
     names = [c for c in columns if c.column.kind == "text" and c.column.rank <= WANTED]
     first, *others = names
     below = [
-        ", ".join(dict.fromkeys(" ".join(cell) for cell in row if any(cell)))
+        with_commas(dict.fromkeys(" ".join(cell) for cell in row if any(cell)))
         for row in zip(*(c.texts for c in others), strict=True)
     ]
     cells = tuple(
@@ -210,7 +210,7 @@ def _stacked(columns: Sequence[_Column]) -> list[_Column]:
             zip(first.cells, first.texts, below or [""] * len(first.cells), strict=True)
         )
     )
-    title = ", ".join(filter(None, (c.column.title for c in names)))
+    title = with_commas(filter(None, (c.column.title for c in names)))
     keys = tuple(key for c in names for key in c.keys)
     both = _Column(replace(first.column, title=title), cells, keys)
     return [both if c is first else replace(c, below=c.spans) for c in columns if c not in others]
@@ -247,7 +247,7 @@ def _row(
 
 
 def _note(cells: Sequence[Cell]) -> str:
-    return "; ".join(filter(None, (cell.note for cell in cells)))
+    return with_semicolons(filter(None, (cell.note for cell in cells)))
 
 
 def _side_by_side(columns: Sequence[_Column], sizes: Sequence[int], cells: Sequence[Sequence[str]]) -> Iterator[str]:

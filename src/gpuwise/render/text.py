@@ -15,8 +15,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text as PlainText
 
-from gpuwise.locale import _
-from gpuwise.locale.lines import pieces, wide
+from gpuwise.locale import _, with_commas
+from gpuwise.locale.lines import closed, pieces, wide
 from gpuwise.render.grid import grid
 from gpuwise.view.page import Caution, Cell, Chart, Facts, Page, Table, Text
 
@@ -114,7 +114,7 @@ def _plain(encoding: str) -> Plain:
     """
     table = {ord(sign): other for sign, other in PLAIN_SIGNS.items() if not _writes(encoding, sign)}
     table |= dict.fromkeys(CONTROL, " ")
-    return lambda shown: shown.translate(table).encode(encoding, "replace").decode(encoding)
+    return lambda shown: closed(shown.translate(table)).encode(encoding, "replace").decode(encoding)
 
 
 def _writes(encoding: str, sign: str) -> bool:
@@ -146,7 +146,7 @@ def _facts(block: Facts, plain: Plain, width: int) -> RenderableType:
     grid.add_column(style="dim", min_width=min(12, width // 4), max_width=width // 3)
     grid.add_column()
     for fact in block.facts:
-        why = f" ({fact.why})" if fact.why else ""
+        why = _(" ({why})").format(why=fact.why) if fact.why else ""
         grid.add_row(RichText(plain(fact.label)), RichText(plain(fact.text + why)))
     return Group(RichText(plain(block.title), style="bold"), Padding(grid, (0, 0, 0, 2)))
 
@@ -158,7 +158,7 @@ def _table(block: Table, plain: Plain, width: int) -> RenderableType:
     lines = [RichText(plain(line), style="bold") for line in laid.head[:-1]] + [RichText(plain(laid.head[-1]))]
     for row, notes in laid.rows:
         lines += [*map(RichText, row), *(RichText(note, style="dim") for note in notes)]
-    left = [_("Not shown at this width: {names}.").format(names=", ".join(laid.left))] if laid.left else []
+    left = [_("Not shown at this width: {names}.").format(names=with_commas(laid.left))] if laid.left else []
     said = [RichText(plain(text), style="dim") for text in (*shown.sentences(laid.shown), *left)]
     return Group(RichText(plain(block.title), style="bold"), *lines, *said)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpuwise.estimate import Interval
-from gpuwise.locale import N_, _, ngettext, words
+from gpuwise.locale import N_, _, ngettext, with_colon, with_semicolons, words
 from gpuwise.predict.accuracy import ABOUT, PUBLISHED, Published
 from gpuwise.predict.against import Outcome, Scored
 from gpuwise.predict.score import Errors, grouped
@@ -156,8 +156,8 @@ def _count(value: int) -> Cell:
 def _questions(table: Table) -> Iterator[Fact]:
     for found in table.results.values():
         about = _ABOUT.get(found.id)
-        more = "; ".join(
-            f"{_further(name)}: {figures.exact_percent(value / 100, '.1f')}" for name, value in found.more.items()
+        more = with_semicolons(
+            with_colon(_further(name), figures.exact_percent(value / 100, ".1f")) for name, value in found.more.items()
         )
         yield Fact(
             label=_("Split {id}").format(id=found.id), text=words(about.question) if about else found.id, why=more
@@ -271,7 +271,7 @@ def _error(row: Outcome) -> Cell:
 
 def _remarks(row: Outcome) -> str:
     said = [row.reason] if row.reason else list(row.remarks)
-    return "; ".join(words(one) for one in said)
+    return with_semicolons(words(one) for one in said)
 
 
 def _long(scored: Scored) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gpuwise.cost.sharing import Part, Split
 from gpuwise.cost.usage import Kept, Line, Total, Unknown, UsageBill
-from gpuwise.locale import N_, _, ngettext, words
+from gpuwise.locale import N_, _, ngettext, with_commas, with_semicolons, words
 from gpuwise.units import SECONDS_PER_HOUR
 from gpuwise.view import figures
 from gpuwise.view.page import Block, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
@@ -29,7 +29,7 @@ def moment(when: datetime) -> str:
 
 def sums(amounts: Sequence[tuple[str, str]]) -> str:
     """8.89 USD; 3.10 EUR: several currencies stand side by side and are never added up."""
-    return "; ".join(f"{amount} {currency}" for amount, currency in amounts)
+    return with_semicolons(f"{amount} {currency}" for amount, currency in amounts)
 
 
 # ---- events of machines ----
@@ -195,10 +195,10 @@ def _shared_in_short(one: Split) -> str:
     named = [f"{_pod(part)} {figures.amount(part.total)}" for part in one.parts]
     price = f"{figures.amount(one.node.price_per_hour * one.hours)} {one.node.currency}"
     if one.start is None:
-        return _("{node}, {price} an hour: {parts}.").format(node=one.node.name, price=price, parts=", ".join(named))
+        return _("{node}, {price} an hour: {parts}.").format(node=one.node.name, price=price, parts=with_commas(named))
     text = _("{node}, {price} for {hours} h: {parts}.")
     hours = figures.exact_number(one.hours)
-    return text.format(node=one.node.name, price=price, hours=hours, parts=", ".join(named))
+    return text.format(node=one.node.name, price=price, hours=hours, parts=with_commas(named))
 
 
 def _pod(part: Part) -> str:

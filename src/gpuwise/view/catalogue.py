@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, words
 from gpuwise.model import Accelerator, Fx, Offer
 from gpuwise.offer import Provider
 from gpuwise.units import HOURS_PER_MONTH
@@ -190,7 +190,7 @@ def _device_facts(device: Accelerator) -> Iterator[Fact]:
              "BF16": device.bf16_tflops, "FP8": device.fp8_tflops}  # fmt: skip
     yield from (fact(_("Peak {precision}").format(precision=p), rate, _("TFLOPS, dense")) for p, rate in peaks.items())
     yield fact(_("Power limit"), device.tdp_w, "W")
-    yield Fact(label=_("Also known as"), text=", ".join((device.id, *device.aliases)))
+    yield Fact(label=_("Also known as"), text=with_commas((device.id, *device.aliases)))
 
 
 def check_page(findings: Sequence[Finding], left_out: Sequence[Finding], rows: Mapping[str, int]) -> Page:

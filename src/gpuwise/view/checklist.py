@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuwise.api.leaving import Listed
-from gpuwise.locale import _, ngettext, words
+from gpuwise.locale import _, ngettext, with_semicolons, words
 from gpuwise.own.checklist import Checklist, Item
 from gpuwise.view import figures
 from gpuwise.view.page import Cell, Made, Page, Table, Text, column, tabulate, word
@@ -77,7 +77,7 @@ def _replacement(row: Item) -> str:
     """What takes its place, with what has to be known about it; or that nobody says."""
     if row.service is None:
         return words(row.missing) if row.missing else ""
-    return "; ".join(filter(None, (_(row.service.replacement) or _("nothing"), _(row.service.note))))
+    return with_semicolons(filter(None, (_(row.service.replacement) or _("nothing"), _(row.service.note))))
 
 
 def _effort(row: Item) -> Cell:

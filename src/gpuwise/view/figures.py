@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate, Interval
-from gpuwise.locale import _, month, ngettext, share, words
+from gpuwise.locale import _, month, ngettext, share, with_commas, words
 from gpuwise.locale import number as signs
 from gpuwise.model import Fx, Offer
 from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_DAY, SECONDS_PER_HOUR
@@ -182,7 +182,7 @@ def budget(estimate: Estimate) -> str:
         return _("exact")
     smaller = ngettext("{n} smaller one", "{n} smaller ones", rest).format(n=rest)
     listed = [*named, *([smaller] if rest else [])]
-    return _("80 % factors: {errors}").format(errors=", ".join(listed))
+    return _("80 % factors: {errors}").format(errors=with_commas(listed))
 
 
 def factor(log_sd: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuwise.api.leaving import Left
 from gpuwise.estimate import Interval
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_semicolons, words
 from gpuwise.own.decide import Range
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
@@ -51,7 +51,7 @@ def _blocks(r: Left) -> Iterator[Block]:
     yield checklist_table(r.checklist)
     yield figures_table(known)
     if r.unknown:
-        left_out = "; ".join(words(each) for each in r.unknown)
+        left_out = with_semicolons(words(each) for each in r.unknown)
         yield Text(text=_("Unknown and not contained: {what}.").format(what=left_out), role="note")
 
 

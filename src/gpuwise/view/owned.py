@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuwise.api.owning import Owned
 from gpuwise.estimate import Interval
-from gpuwise.locale import N_, _, ngettext, words
+from gpuwise.locale import N_, _, with_commas, with_semicolons, words
 from gpuwise.own.case import SITES
 from gpuwise.own.decide import PATHS, Outcome, Range
 from gpuwise.own.fleets import Fleet, Year
@@ -58,7 +58,7 @@ def _blocks(r: Owned) -> Iterator[Block]:
     yield Facts(title=_("Energy and carbon"), facts=tuple(_energy(r)))
     yield figures_table(r.assembled.case.figures.by_name)
     if r.assembled.missing:
-        absent = "; ".join(words(each) for each in r.assembled.missing)
+        absent = with_semicolons(words(each) for each in r.assembled.missing)
         yield Text(text=_("Unknown and not contained: {what}.").format(what=absent), role="note")
 
 
@@ -160,7 +160,7 @@ def _cloud(r: Owned) -> str:
         return ""
     prices = [q.usd_per_gpu_hour for q in by_provider(r.assembled.quotes) if q.way == "on-demand"]
     text = _("The cloud is the cheapest price on demand that is known: {provider}, {price} {money} a GPU-hour ({seen})")
-    more = ngettext(".", "; {n} providers ask up to {most}.", len(prices))
+    more = _("; {n} providers ask up to {most}.") if len(prices) > 1 else _(".")
     return (text + more).format(
         provider=quote.offer.provider, price=figures.amount(quote.usd_per_gpu_hour, r.fx), money=figures.code(r.fx),
         seen=figures.of_day(quote.offer.observed, quote.offer.observed_precision), n=len(prices),
@@ -380,7 +380,7 @@ def _investment(r: Owned) -> Iterator[Fact]:
     total, present = (
         figures.written(figures.in_currency(usd, r.fx) / 1000, ",.0f") for usd in (one.total_usd, one.npv_usd)
     )
-    rates = ", ".join(figures.exact_percent(rate, ".3g") for rate in one.break_even_rates if rate >= 0) or _(
+    rates = with_commas(figures.exact_percent(rate, ".3g") for rate in one.break_even_rates if rate >= 0) or _(
         "no rate from 0 % on"
     )
     rented, owned = (option(str(name)) for name in (r.decision.rented, r.decision.owned))

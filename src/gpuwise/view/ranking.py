@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, with_semicolons, words
 from gpuwise.model import Candidate, Fx, Offer, Ranking
 from gpuwise.predict.tested import Tested
 from gpuwise.request import JobFilters, RankRequest, Takes
@@ -36,7 +36,7 @@ def ranking_page(ranking: Ranking, request: RankRequest, fx: Fx | None = None, t
     """The answer to `rank`. fx: the rate of the currency to show, None for USD. tested: what tests of the same
     situation found."""
     rows, given = shown(ranking), setting(ranking, fx, request.deadline_s)
-    names = ", ".join(w.name for w in ranking.workloads)
+    names = with_commas(w.name for w in ranking.workloads)
     page = Page(
         title=_("Where should {workloads} run?").format(workloads=names),
         blocks=tuple(_blocks(ranking, request, rows, given, tested)),
@@ -87,7 +87,7 @@ def unsaid_text(request: JobFilters, *, spot: bool) -> str:
         (request.results_gb is None, _("taking results out (--results-size)")),
     )
     unsaid = [name for missing, name in parts if missing]
-    return _("Unknown and not contained: {parts}.").format(parts=", ".join(unsaid)) if unsaid else ""
+    return _("Unknown and not contained: {parts}.").format(parts=with_commas(unsaid)) if unsaid else ""
 
 
 def _left_unsaid(ranking: Ranking, request: RankRequest) -> Iterator[Text]:
@@ -129,7 +129,7 @@ def _no_answer(known: Sequence[Candidate], ranking: Ranking, request: RankReques
         if ranking.relaxations:
             yield _("The nearest changes that would admit one stand below.")
         return
-    markets = ", ".join(dict.fromkeys(market(c.offer.market) for c in known))
+    markets = with_commas(dict.fromkeys(market(c.offer.market) for c in known))
     yield _("Only offers without a cost of their own pass the filters: {markets}.").format(markets=markets)
     if request.hours_per_month is None and any(c.offer.market == "owned" for c in known):
         yield _("Say how busy an owned machine is, and it is ranked by its share: --hours-per-month.")
@@ -279,7 +279,7 @@ def _prepared(candidate: Candidate) -> bool:
 
 def _left_out(ranking: Ranking) -> Table:
     several = len(ranking.workloads) > 1
-    steps = "; ".join(f"{rule(name)} {figures.count(left)}" for name, left in _funnel(ranking))
+    steps = with_semicolons(f"{rule(name)} {figures.count(left)}" for name, left in _funnel(ranking))
     rows = sorted(ranking.counts.items(), key=lambda item: -item[1])
     once = _("counted once for each job")
     return Table(
@@ -348,4 +348,4 @@ def _sources(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Ite
 
 
 def _counted(names: Iterable[str]) -> str:
-    return ", ".join(f"{name} ({n})" for name, n in Counter(names).most_common())
+    return with_commas(f"{name} ({n})" for name, n in Counter(names).most_common())

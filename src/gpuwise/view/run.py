@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuwise.errors import Message
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_colon, with_commas, with_semicolons, words
 from gpuwise.measure.forecast import forecast, per_accelerator
 from gpuwise.measure.record import Epoch, LoaderTimes, Rank, Record, Stages
 from gpuwise.measure.verdict import Finding, Judgement
@@ -164,7 +164,7 @@ def _forecast(record: Record) -> Iterator[Fact]:
     )
     low, high = figures.seconds(epoch.train_s.low), figures.seconds(epoch.train_s.high)
     text = _("{time} ({low} to {high})").format(time=figures.seconds(epoch.train_s.value), low=low, high=high)
-    yield Fact(label=_("An epoch"), text=text, why=f"{why}; " + _("without validation and start"))
+    yield Fact(label=_("An epoch"), text=text, why=with_semicolons((why, _("without validation and start"))))
 
 
 def _step_note(record: Record) -> str:
@@ -180,7 +180,7 @@ def _step_note(record: Record) -> str:
     ]
     if pace.micro_batches > 1:
         parts.insert(0, _("one optimizer step = {n:g} micro-batches").format(n=pace.micro_batches))
-    return "; ".join(parts)
+    return with_semicolons(parts)
 
 
 def _beside(record: Record) -> Iterator[Fact]:
@@ -249,7 +249,7 @@ def _stage_chart(record: Record, rows: list[tuple[str, float]]) -> Chart:
         "encoding": {"y": {"field": "stage", "type": "nominal", "title": None, "sort": order}, "x": axis},
         "layer": [bar, label],
     }
-    alt = _("Bars: {stages}.").format(stages=", ".join(f"{one['stage']} {one['text']}" for one in shown))
+    alt = _("Bars: {stages}.").format(stages=with_commas(f"{one['stage']} {one['text']}" for one in shown))
     return Chart(title=_("Where a step goes"), alt=alt, spec=spec, flat=True)
 
 
@@ -289,14 +289,14 @@ def loader_text(loader: LoaderTimes) -> str:
     seen = [f"{name} {figures.number(MS * value)}" for name, value in named if value is not None]
     if not seen and loader.fetch_s is not None:
         seen = [_("all of it {ms}").format(ms=figures.number(MS * loader.fetch_s))]
-    return _("{parts} ms a sample in the loader").format(parts=", ".join(seen)) if seen else ""
+    return _("{parts} ms a sample in the loader").format(parts=with_commas(seen)) if seen else ""
 
 
 def _stage_notes(stages: Stages | None) -> Iterator[str]:
     if stages is not None:
         if stages.launch_only:
             yield _("Forward and backward are times of launching work, not of the device doing it.")
-        yield from (f"{stage(name.removesuffix('_s'))}: {words(why)}" for name, why in stages.reasons.items())
+        yield from (with_colon(stage(name.removesuffix("_s")), words(why)) for name, why in stages.reasons.items())
 
 
 # ---- findings, limits, epochs, ranks ----

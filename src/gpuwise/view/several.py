@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, words
 from gpuwise.model import Fx, Prediction
 from gpuwise.rank.several import Several
 from gpuwise.view import figures
@@ -71,7 +71,7 @@ def _notes(rows: Sequence[Several]) -> list[str]:
         if "candidate" in row.reasons:
             missing.setdefault(words(row.reasons["candidate"]), []).append(str(row.accelerators))
     said = _("{numbers}: {reason}.")
-    return [*notes, *(said.format(numbers=", ".join(numbers), reason=reason) for reason, numbers in missing.items())]
+    return [*notes, *(said.format(numbers=with_commas(numbers), reason=reason) for reason, numbers in missing.items())]
 
 
 def _many_jobs(rows: Sequence[Several], fx: Fx | None) -> list[Made[Several]]:

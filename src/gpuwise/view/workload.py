@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuwise.estimate import Z80
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, with_semicolons, words
 from gpuwise.model import Candidate, Workload
 from gpuwise.predict.memory import Need
 from gpuwise.view import figures
@@ -80,7 +80,7 @@ def end_facts(workload: Workload) -> Iterator[Fact]:
         )
     elif workload.target_fraction is not None:
         text = _("at an accuracy of {percent} %").format(percent=figures.written(100 * workload.target_fraction, ".4g"))
-    yield Fact(label=_("Training ends"), text=text, why="; ".join(words(note) for note in stop.notes))
+    yield Fact(label=_("Training ends"), text=text, why=with_semicolons(words(note) for note in stop.notes))
     if stop.at:
         grows = _("× batch^{power} ({low} to {high}): more GPUs at the same batch a GPU need more epochs")
         low, high = (max(0.0, stop.growth + side * Z80 * stop.growth_sd) for side in (-1, 1))
@@ -110,7 +110,7 @@ def assumed(workload: Workload) -> str:
     names = [name for name in workload.assumed if name not in workload.undecided]
     if not names:
         return ""
-    parts = ", ".join(map(field, names))
+    parts = with_commas(map(field, names))
     return _("assumed: {parts}; the reasons: gpuwise describe {name}").format(parts=parts, name=workload.name)
 
 
@@ -142,7 +142,7 @@ def _job(workload: Workload) -> Iterator[Fact]:
     yield fact("precision", _("Precision"), workload.precision)
     yield _accuracy(workload)
     if workload.measured_as:
-        yield Fact(label=_("Measured as"), text=", ".join(workload.measured_as))
+        yield Fact(label=_("Measured as"), text=with_commas(workload.measured_as))
 
 
 def _accuracy(workload: Workload) -> Fact:
