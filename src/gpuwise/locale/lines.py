@@ -11,8 +11,13 @@ from unicodedata import combining, east_asian_width
 OPEN = "（「『《〈【［｛“‘"
 CLOSE = "，。；：、！？）」』》〉】］｝”’…—％"
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\uffe0-\uffe6\U00020000-\U0003fffd"
-_PIECE = re.compile(rf"[{OPEN}]*(?:[^\s{WIDE}{OPEN}{CLOSE}]+(?:\s+GB\b)?|[{WIDE}])[{CLOSE}]*\s*|\S[{CLOSE}]*\s*|\s+")
-_BLANKS = re.compile(r"(?<=[，。；：、！？（）]) +| +(?=[，。；：、！？（）])")
+_PIECE = re.compile(
+    rf"[{OPEN}]*(?:[^\s{WIDE}{OPEN}{CLOSE}]+(?:\s+GB\b|(?<=/)[{WIDE}]+)?|[{WIDE}])[{CLOSE}]*\s*|\S[{CLOSE}]*\s*|\s+"
+)
+_BLANKS = re.compile(
+    r"(?<=[，。；：、！？（）]) +| +(?=[，。；：、！？（）])"
+    r"|(?<=\d[年月日]) +(?=[\u4e00-\u9fff])|(?<=[\u4e00-\u9fff]) +(?=\d{4}年)"
+)
 _WIDE = re.compile(f"[{WIDE}]")
 
 
@@ -22,7 +27,7 @@ def wide(text: str) -> bool:
 
 
 def closed(text: str) -> str:
-    """The text without blanks at the wide side of Chinese punctuation, where sentences were put one after another."""
+    """The text without blanks beside Chinese punctuation and dates, where sentences and values were put together."""
     return _BLANKS.sub("", text) if wide(text) else text
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from rich.cells import cell_len, chop_cells
 
 from gpuwise.locale import _, with_commas, with_semicolons
-from gpuwise.locale.lines import pieces
+from gpuwise.locale.lines import pieces, wide
 from gpuwise.view.page import SPANS, Cell, Column, Table, joined
 
 GAP = 2
@@ -25,6 +25,9 @@ FEW = 0.2
 
 SHORT_NOTE = 8
 """Columns of a note that may stand beside its row."""
+
+SHORT_WIDE = 8
+"""Columns of a Chinese text that stays on one line: four signs, as most of its terms have."""
 
 NICE, WANTED = 3, 1
 """Columns of this rank go before anything is folded, and of this one only after intervals stand below their figures."""
@@ -112,8 +115,10 @@ class _Column:
     def narrow(self) -> int:
         """No word is broken, and no figure is parted from its interval."""
         whole = self.figures and self.spans and not self.below
-        parts = [self._lines, [self.column.head]] if not whole else [[self.column.head]]
-        words = max((cell_len(word.rstrip()) for part in parts for line in part for word in pieces(line)), default=0)
+        head = self.column.head
+        parts = [self._lines] if not whole else []
+        words = max((_unbroken(line) for part in parts for line in part), default=0)
+        words = max(words, _in_two(head) if wide(head) else _unbroken(head))
         return max(words, max(map(cell_len, self._lines), default=0)) if whole else words
 
     @property
@@ -271,6 +276,12 @@ def _wrapped(text: str, width: int) -> list[str]:
                 lines.append("")
             lines[-1] += piece
     return [line.rstrip() for line in lines]
+
+
+def _unbroken(text: str) -> int:
+    """The width of its longest word; Chinese is not broken where it is short, which would tear its words."""
+    longest = max((cell_len(piece.rstrip()) for piece in pieces(text)), default=0)
+    return max(longest, min(cell_len(text), SHORT_WIDE)) if wide(text) else longest
 
 
 def _in_two(text: str) -> int:

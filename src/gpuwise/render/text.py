@@ -88,14 +88,14 @@ def text(page: Page, *, width: int = WIDTH, colour: bool = False, encoding: str 
         legacy_windows=False,
     )
     plain = _plain(encoding)
-    console.print(RichText(plain(page.title), style="bold"))
+    console.print(Group(RichText(plain(page.title), style="bold")))  # a bare text would be joined to a plain one
     before: object = page.title
     for block in page.blocks:
         if isinstance(block, Chart):
             continue
         if type(block) is not type(before) or not isinstance(block, Text | Caution):
             console.print()
-        console.print(_block(block, plain, width))
+        console.print(Group(_block(block, plain, width)))
         before = block
     if page.foot:
         console.print(Group("", RichText(plain(page.foot), style="dim")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from gpuwise.estimate import Interval
 from gpuwise.locale import N_, _, ngettext, with_colon, with_semicolons, words
@@ -64,7 +65,7 @@ def splits_page(table: Table, by: str | None = None, fresh: bool = False) -> Pag
 def _blocks(table: Table, by: str | None, fresh: bool) -> Iterator[Block]:
     yield Text(text=_in_short(table), role="answer")
     when = _("Computed now, on this machine, from data {data}.") if fresh else _("Computed on {day} from data {data}.")
-    yield Text(text=when.format(day=table.computed, data=table.data_version), role="note")
+    yield Text(text=when.format(day=date.fromisoformat(table.computed), data=table.data_version), role="note")
     if table.results:
         yield splits_table(table, by)
         yield Facts(title=_("What each split asks"), facts=tuple(_questions(table)))
@@ -99,7 +100,7 @@ def splits_table(table: Table, by: str | None = None) -> pages.Table:
         column("title", _("Known and asked"), lambda line: word(line.title), rank=1, hidden=False),
         *(_group_column(by) if by else ()),
         *_error_columns(),
-        column("goal", _("Goal"), lambda line: word(line.goal), rank=2),
+        column("goal", _("Goal"), lambda line: word(_(line.goal)), rank=2),
         *(_naive_column(rule) for rule in rules),
     ]
     notes = [_("MAPE: mean absolute percentage error. P90: nine of ten predictions are nearer.")]

@@ -213,7 +213,7 @@ def shared_table(splits: Sequence[Split]) -> Table:
         column("pod", _("Pod"), lambda row: Cell(shown=_pod(row[1]), value=row[1].pod or "")),
         column("gpu", _("GPUs"), lambda row: _money(row[1].gpu), kind="number"),
         column("cpu", _("vCPUs"), lambda row: _money(row[1].cpu), kind="number"),
-        column("memory", _("Memory"), lambda row: _money(row[1].memory), kind="number"),
+        column("memory", _("Host memory"), lambda row: _money(row[1].memory), kind="number"),
         column("amount", _("Together"), lambda row: _money(row[1].total), kind="number"),
         column("share_fraction", _("Share"), _share, kind="number"),
         column("hours", _("Hours"), lambda row: _exact(row[0].hours), kind="number"),

@@ -290,7 +290,7 @@ def _in_one(marks: Sequence[Message]) -> str:
         listed = with_commas(sorted(words(v) if isinstance(v, Message) else str(v) for v in values))
         spread[name] = _Ends((numbers[0], numbers[-1])) if len(numbers) == len(values) else listed
     rows = {id(mark) for mark in marks}
-    return f"{words(Message(marks[0].template, **spread))} ({len(rows)})"
+    return _("{what} ({n})").format(what=words(Message(marks[0].template, **spread)), n=len(rows))
 
 
 def _legend(rows: Sequence[Candidate], given: Setting) -> Iterator[tuple[str, str]]:

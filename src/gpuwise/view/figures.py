@@ -131,6 +131,11 @@ def day(when: date | None, precision: str = "day") -> str:
     }.get(precision, when.isoformat())
 
 
+def year_month(text: str) -> str:
+    """A month as the core counts them, 2026-06, as a sentence has it."""
+    return month(date.fromisoformat(f"{text}-01"))
+
+
 def of_day(when: date | None, precision: str = "day") -> str:
     """The same in a sentence: price of 2026-06-15; price without a date."""
     if when is None:

@@ -107,7 +107,7 @@ def _items(found: Checked) -> Table:
 
 
 def _meaning(item: Item) -> str:
-    return ". ".join(words(text).rstrip(".") for text in (item.message, item.fix) if text)
+    return _(". ").join(words(text).rstrip(".。") for text in (item.message, item.fix) if text)
 
 
 def _times(found: Checked) -> Facts:

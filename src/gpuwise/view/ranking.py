@@ -119,7 +119,7 @@ def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, 
     if fastest.offer.id == cheapest.offer.id:
         yield _("It is also the fastest.")
     else:
-        yield _("Fastest: {what}").format(what=_sentence(fastest, request, given)) + "."
+        yield _("Fastest: {what}").format(what=_sentence(fastest, request, given)) + _(".")
 
 
 def _no_answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest) -> Iterator[str]:
@@ -208,11 +208,11 @@ def _length(candidate: Candidate, given: Setting) -> str:
 def _sure(candidate: Candidate, as_of: date) -> str:
     """How sure the claim is, so that nobody takes a coin's toss, or a price that may be gone, for a fact."""
     if candidate.p_cheapest is None:
-        return "."
+        return _(".")
     doubts = _(" and ").join(_doubts(candidate.offer, as_of))
     said = _(". Of the offers ranked it is the cheapest with a probability of {chance}, at prices as old as stated")
     own = _("; its own price is {doubts}").format(doubts=doubts) if doubts else ""
-    return said.format(chance=figures.chance_in_words(candidate.p_cheapest)) + own + "."
+    return said.format(chance=figures.chance_in_words(candidate.p_cheapest)) + own + _(".")
 
 
 def _doubts(offer: Offer, as_of: date) -> Iterator[str]:
@@ -335,7 +335,7 @@ def _sources(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Ite
         seen = _("seen from {oldest} to {newest}").format(oldest=ranking.oldest, newest=ranking.newest)
         yield Fact(label=_("Prices"), text=seen)
     for key, number in Counter(c.offer.source.ref for c in rows).most_common():
-        text = f"{ranking.sources.get(key, key)} ({number})"
+        text = _("{what} ({n})").format(what=ranking.sources.get(key, key), n=number)
         yield Fact(label=_("Source {key}").format(key=key), text=text)
     if rows:
         yield Fact(label=_("Speeds"), text=_counted(method(c.prediction.method) for c in rows))
@@ -348,4 +348,4 @@ def _sources(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Ite
 
 
 def _counted(names: Iterable[str]) -> str:
-    return with_commas(f"{name} ({n})" for name, n in Counter(names).most_common())
+    return with_commas(_("{what} ({n})").format(what=name, n=n) for name, n in Counter(names).most_common())

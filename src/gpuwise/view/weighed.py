@@ -11,7 +11,7 @@ from gpuwise.model import Assumption, Fx
 from gpuwise.own.sensitivity import SMALL, Weight, Weights
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
-from gpuwise.view.owned_words import figure, lead
+from gpuwise.view.owned_words import figure, lead, unit_of
 from gpuwise.view.page import Cell, Chart, Fact, Made, Table, column, tabulate, word
 
 WEIGHTS_SHOWN = 8
@@ -109,7 +109,7 @@ def figures_table(known: Mapping[str, Assumption]) -> Table:
         column("figure", _("Figure"), lambda row: Cell(shown=figure(row.name), title=row.name, value=row.name)),
         column("value", _("Value"), lambda row: Cell(shown=_four_digits(row.value), value=row.value), kind="number"),
         column("range", _("Range"), lambda row: word("" if row.low is None else in_range(row))),
-        column("unit", _("Unit"), lambda row: word("" if row.unit == "1" else row.unit)),
+        column("unit", _("Unit"), lambda row: word(unit_of(row.unit))),
         column("source", _("Origin"), _origin),
     ]  # fmt: skip
     rows = [one for _name, one in sorted(known.items()) if one.source != "none"]

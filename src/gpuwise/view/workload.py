@@ -133,7 +133,10 @@ def _job(workload: Workload) -> Iterator[Fact]:
     yield Fact(
         label=_("Model"), text=_("{model}, family {family}").format(model=workload.model, family=workload.family)
     )
-    samples, epochs = f"{figures.count(workload.samples)} ({sample(workload.sample)})", epochs_text(workload)
+    samples, epochs = (
+        _("{what} ({n})").format(what=figures.count(workload.samples), n=sample(workload.sample)),
+        epochs_text(workload),
+    )
     for name, label, text in (("samples", _("Samples in an epoch"), samples), ("epochs", _("Epochs"), epochs)):
         unstated = Fact(label=label, text=_("unknown"), why=_("nobody stated it: no time and no total can be told"))
         yield unstated if name in workload.undecided else fact(name, label, text)
