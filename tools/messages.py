@@ -100,10 +100,10 @@ def _texts_of(node: ast.AST, scopes: list[Named], path: Path) -> Iterator[Any]:
     if isinstance(node, ast.FunctionDef):
         scopes = [*scopes, _assigned(node.body)]
     if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
         if many := (MARKS | LOOKUPS).get(name):
             found = [list(_values(argument, scopes)) for argument in node.args[:many]]
-            if name in MARKS and not all(found) and not _copies(node.args[0]) and path.parent != LOCALE:
+            if name in MARKS and not all(found) and not _copies(node.args[0]):
                 raise Unreadable(f"{path}:{node.lineno}: {ast.unparse(node)}")
             yield from (texts if many > 1 else texts[0] for texts in product(*found) if texts and texts[0])
     for child in ast.iter_child_nodes(node):
