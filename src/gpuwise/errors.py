@@ -46,7 +46,9 @@ class Message:
         """The sentence in the language of `translate` (English without one)."""
         values = {k: v.text(translate) if isinstance(v, Message) else v for k, v in self.values.items()}
         template = translate(self.template)
-        return _SHARES.vformat(template, (), values) if "%}" in template else template.format_map(values)
+        if type(template) is str and "%}" in template:  # another language writes what is put into its texts itself
+            return _SHARES.vformat(template, (), values)
+        return template.format_map(values)
 
     __str__ = text
 

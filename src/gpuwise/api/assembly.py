@@ -187,7 +187,7 @@ def _put_said(request: OwnFilters, making: Making) -> None:
     names = {*making.figures, *LEFT_OUT, "server_usd"}
     for said in request.set:
         if said.name not in names:
-            raise unknown("figure", said.name, sorted(names))
+            raise unknown(Message("figure"), said.name, sorted(names))
         unit = making.figures[said.name].unit if said.name in making.figures else LEFT_OUT.get(said.name, ("USD",))[0]
         one = Assumption(name=said.name, value=said.value, low=said.low, high=said.high, unit=unit, source="stated")
         try:

@@ -53,7 +53,7 @@ def _rented(found: Assembled, option: str, gpu_h: float, *, rest: bool) -> Energ
     pue = claims[0].value if claims else figures["pue_colocation"].value
     kwh = energy_kwh(figures["busy_kw"].value / found.case.accelerators, gpu_h, pue=pue)
     why = Message("a server like the one that would be bought, at the PUE of {who} ({pue:g})", pue=pue,
-                  who=provider if claims else "the survey's average")  # fmt: skip
+                  who=provider if claims else Message("the survey's average"))  # fmt: skip
     return _of(option, kwh, found.cloud.offer.country, why, rest=rest)
 
 

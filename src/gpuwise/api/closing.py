@@ -66,9 +66,15 @@ def _close_late(by: date, as_of: date, making: Making) -> None:
     """What comes after the day on which the first job must run, by its own lead time."""
     weeks = (by - as_of).days / DAYS_PER_WEEK
     lead = making.figures["lead_weeks"]
-    _late(SITES, "own servers take", (float(lead.low or lead.value), float(lead.high or lead.value)), weeks, making)
-    _late(("dedicated",), "machines by the month take", _known("dedicated"), weeks, making)
-    _late((), "quota and stock in a cloud may take", _known("cloud"), weeks, making)
+    _late(
+        SITES,
+        Message("own servers take"),
+        (float(lead.low or lead.value), float(lead.high or lead.value)),
+        weeks,
+        making,
+    )
+    _late(("dedicated",), Message("machines by the month take"), _known("dedicated"), weeks, making)
+    _late((), Message("quota and stock in a cloud may take"), _known("cloud"), weeks, making)
 
 
 def _known(kind: str) -> tuple[float, float]:
@@ -76,12 +82,12 @@ def _known(kind: str) -> tuple[float, float]:
     return min(lead.low_weeks for lead in found), max(lead.high_weeks for lead in found)
 
 
-def _late(options: Sequence[str], what: str, lead: tuple[float, float], weeks: float, making: Making) -> None:
+def _late(options: Sequence[str], what: Message, lead: tuple[float, float], weeks: float, making: Making) -> None:
     """Closed if it comes too late even if all goes well; a note where it may. options (): cannot be closed."""
     low, high = lead
     if weeks >= high or (options and all(option in making.refused for option in options)):
         return
-    values = {"what": Message(what), "low": f"{low:.0f}", "high": f"{high:.0f}", "weeks": f"{weeks:.1f}"}
+    values = {"what": what, "low": f"{low:.0f}", "high": f"{high:.0f}", "weeks": f"{weeks:.1f}"}
     text = "{what} {low} to {high} weeks from order to first job, and there are {weeks}"
     if weeks < low and options:
         making.close(options, Message(text, **values))

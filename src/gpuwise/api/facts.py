@@ -129,7 +129,7 @@ def _show(request: DataRequest, today: date) -> Named:
     if not named and not gpus:
         _refuse_later(name, every, cards, as_of)
         known = [*offers.instance.values, *offers.provider.values, *package.accelerators()]
-        raise unknown("instance, GPU, offer or provider", name, known)
+        raise unknown(Message("instance, GPU, offer or provider"), name, known)
     named, uncounted = _counted(offers, named)
     found = sorted((offers.offer(row) for row in named), key=lambda o: (o.observed or date.min, o.id), reverse=True)
     held = {

@@ -232,7 +232,7 @@ def _left_out(request: ExplainRequest, world: World, workload: Workload, ranking
     exclusions = tuple(e for e in ranking.exclusions if e.offer_id == request.offer)
     if not exclusions:
         ids = [world.offers.offer_id(row) for row in range(len(world.offers))]
-        raise unknown("offer", str(request.offer), ids)
+        raise unknown(Message("offer"), str(request.offer), ids)
     row = next(row for row in range(len(world.offers)) if world.offers.offer_id(row) == request.offer)
     offer = world.offers.offer(row)
     known = package.accelerators()

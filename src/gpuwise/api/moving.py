@@ -129,7 +129,11 @@ def _cold(request: OwnFilters, provider: str, wait_weeks: float) -> Iterator[Col
     for one in request.cold_data:
         tier = tiers.get(one.tier.casefold()) or short.get(one.tier.casefold())
         if tier is None:
-            raise unknown(f"storage class of {provider} with a known fee", one.tier, [t.name for t in tiers.values()])
+            raise unknown(
+                Message("storage class of {provider} with a known fee", provider=provider),
+                one.tier,
+                [t.name for t in tiers.values()],
+            )
         yield Cold(tier=tier, gb=one.gb, stored_days=one.stored_days + DAYS_PER_WEEK * wait_weeks)
 
 

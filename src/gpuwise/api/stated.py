@@ -24,7 +24,8 @@ ADVICE = Message("measure it for some minutes on any of them: gpuwise measure --
 def stated_workload() -> Workload:
     """One job as one sample: nothing else is known of it."""
     return Workload(
-        name=NAME, title="A job of stated length", family="mlp", model="unknown", sample="job", gmacs=0,
+        name=NAME, title=Message("A job of stated length").template, family="mlp", model="unknown", sample="job",
+        gmacs=0,
         activations_m=0, parameters_m=0, state_bytes_per_parameter=0, batch_per_accelerator=1, precision="fp32",
         samples=1, epochs=1,
         source=Source(kind="assumed", ref="--takes"),

@@ -210,7 +210,7 @@ def as_offered(request: R, offers: Catalogue) -> R:
     known = offers.provider.values
     found = {name: spellings(name, known) for name in request.provider}
     for name in (name for name, spelled in found.items() if not spelled):
-        raise unknown("provider", name, known)
+        raise unknown(Message("provider"), name, known)
     return replace(request, provider=tuple(name for spelled in found.values() for name in spelled))
 
 
@@ -231,7 +231,7 @@ def currency(code: str, as_of: date | None = None) -> Fx | None:
         return None
     rates = package.rates()
     if code not in rates:
-        error = unknown("currency with a dated rate", code, ["USD", *rates])
+        error = unknown(Message("currency with a dated rate"), code, ["USD", *rates])
         raise UnknownName(error.message, Message("{hint} Or give your own: --rate", hint=error.hint), error.nearest)
     return rate_on(rates[code], as_of)
 
@@ -266,14 +266,14 @@ def as_placed(request: R, offers: Catalogue) -> R:
     tariffs = package.tariffs()
     known = {name.casefold(): name for name in (*offers.provider.values, *tariffs.providers)}
     if provider.casefold() not in known:
-        raise unknown("provider in --from", provider, [*sorted(known.values()), "here"])
+        raise unknown(Message("provider in --from"), provider, [*sorted(known.values()), "here"])
     provider = known[provider.casefold()]
     theirs = offers.take(offers.provider.isin((provider,)))
     regions = {theirs.region[row] for row in range(len(theirs))} | tariffs.regions(provider)
     named = sorted(name for name in regions if name)
     spelled = {name.casefold(): name for name in named}
     if slash and named and region.casefold() not in spelled:
-        raise unknown("region of that provider in --from", region, named)
+        raise unknown(Message("region of that provider in --from"), region, named)
     return replace(request, data_from=f"{provider}{slash}{spelled.get(region.casefold(), region)}")
 
 
@@ -346,7 +346,7 @@ def workload_of(name: str, request: JobFilters | DescribeRequest) -> Workload:
     elif Path(name).suffix.casefold() == ".toml" or Path(name).exists():
         workload = own().workload(Path(name))
     else:
-        raise unknown("workload", name, list(known))
+        raise unknown(Message("workload"), name, list(known))
     return _ended(override(_as_measured(workload, request), **_stated(request)), request)
 
 
@@ -392,13 +392,15 @@ _LOOK = {
 """Where the names of a kind stand, if they are too many to be said."""
 
 
-def unknown(what: str, name: str, known: Sequence[str]) -> UnknownName:
+def unknown(what: Message, name: str, known: Sequence[str]) -> UnknownName:
     """Nobody bears that name: what may have been meant, and how many there are. A list is said whole or not at all."""
     near = nearest(name, known)
     if len(known) <= MOST_LISTED:
         hint = Message("Known are: {names}.", names=", ".join(sorted(known)))
     else:
-        hint = Message("There are {count}: {look}", count=len(set(known)), look=_LOOK.get(what, "gpuwise data list"))
+        hint = Message(
+            "There are {count}: {look}", count=len(set(known)), look=_LOOK.get(what.template, "gpuwise data list")
+        )
     if near:
         hint = Message("Did you mean {names}? {hint}", names=", ".join(near), hint=hint)
     return UnknownName(Message('There is no {what} "{name}".', what=what, name=name), hint, near)

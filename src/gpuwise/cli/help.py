@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import click
 
-from gpuwise.locale import N_, _, activate, available
+from gpuwise.locale import N_, _, activate, available, lines, with_colon, with_commas
 
 QUESTIONS = {
     "rank": N_("Where should these jobs run? Every offer with its time and cost, and what was left out and why."),
@@ -94,6 +94,53 @@ def language_option() -> click.Option:
     )  # fmt: skip
 
 
+class Formatter(click.HelpFormatter):
+    """Click's help, with lines that end where other scripts let them end, and with the reader's word for usage."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        super().write_usage(prog, args, prefix or lines.closed(_("Usage:") + " "))
+
+    def write_heading(self, heading: str) -> None:
+        self.write(" " * self.current_indent + with_colon(heading, "").rstrip() + "\n")
+
+    def write_text(self, text: str) -> None:
+        if not lines.wide(text):
+            super().write_text(text)
+            return
+        blank = " " * self.current_indent
+        self.write(
+            "".join(f"{blank}{line}\n" for line in lines.broken(lines.closed(text), self.width - self.current_indent))
+        )
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        shown = list(rows)
+        if not any(lines.wide(text) for _name, text in shown):
+            super().write_dl(shown, col_max, col_spacing)
+            return
+        first = min(max(lines.columns(name) for name, _text in shown), col_max) + col_spacing
+        blank = " " * self.current_indent
+        for name, text in shown:
+            said = lines.broken(lines.closed(text), self.width - self.current_indent - first)
+            head = [name.ljust(first) + said.pop(0)] if lines.columns(name) <= first - col_spacing else [name]
+            self.write("".join(f"{blank}{line}\n" for line in [*head, *(" " * first + line for line in said)]))
+
+
+class Context(click.Context):
+    formatter_class = Formatter
+
+
+class OurHelp(click.Command):
+    """Gives a command our help: `--help` in the reader's words."""
+
+    context_class: type[click.Context] = Context
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = _("Show this message and exit.")
+        return option
+
+
 def write_rows(formatter: click.HelpFormatter, title: str, rows: Iterable[tuple[str, str]]) -> None:
     shown = list(rows)
     if shown:
@@ -111,5 +158,5 @@ def option_row(option: click.Option) -> tuple[str, str]:
     names = ", ".join(option.opts)
     help_text = _(option.help or "")
     if "--lang" in option.opts:
-        help_text += " " + _("One of {choices}.").format(choices=", ".join(available()))
+        help_text += " " + _("One of {choices}.").format(choices=with_commas(available()))
     return (names if option.is_flag else f"{names} {option.metavar}"), help_text

@@ -13,7 +13,7 @@ from gpuwise.cli import streams
 from gpuwise.cli.help import language_option
 from gpuwise.cli.session import Answer
 from gpuwise.errors import InvalidInput, Message
-from gpuwise.locale import N_, _
+from gpuwise.locale import N_, _, in_english
 from gpuwise.request import at
 from gpuwise.units import parse_count
 
@@ -125,7 +125,8 @@ def _json(answer: Answer) -> str:
 def _csv(answer: Answer) -> str:
     from gpuwise.render.data import csv_text
 
-    return csv_text(answer.table())
+    with in_english():
+        return csv_text(answer.table())
 
 
 def _markdown(answer: Answer) -> str:

@@ -7,18 +7,28 @@ import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import click
 
 from gpuwise.cli import failures, streams
-from gpuwise.cli.help import COMMANDS, EXIT_CODES, QUESTIONS, language_option, option_row, write_examples, write_rows
+from gpuwise.cli.help import (
+    COMMANDS,
+    EXIT_CODES,
+    QUESTIONS,
+    OurHelp,
+    language_option,
+    option_row,
+    write_examples,
+    write_rows,
+)
 from gpuwise.cli.session import Session
 from gpuwise.errors import GpuwiseError, Message
 from gpuwise.locale import N_, _, activate, negotiate
 
 
-class Program(click.Group):
+class Program(OurHelp, click.Group):
     """Commands are built on demand, so that `gpuwise --help` imports no request type and no numpy."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -66,7 +76,7 @@ def _run(args: list[str], session: Session) -> int:
     tell = failures.Teller(debug="--debug" in ours, as_json="--json" in ours)
     try:
         streams.prepare()
-        activate(negotiate(languages(os.environ)))
+        activate(negotiate([*_asked(ours), *languages(os.environ)]))
         with program.make_context("gpuwise", args, obj=session) as ctx:
             return int(program.invoke(ctx) or 0)
     except click.exceptions.Exit as stop:
@@ -79,6 +89,12 @@ def _run(args: list[str], session: Session) -> int:
         return tell.interrupted()
     except Exception as error:  # noqa: BLE001 - the last border: a fault of ours becomes one line, not a traceback
         return tell.fault(error)
+
+
+def _asked(args: Sequence[str]) -> list[str]:
+    """What `--lang` says, read ahead: a command line that cannot be read is complained of in that language too."""
+    after = [text for flag, text in pairwise(args) if flag == "--lang"]
+    return [*after, *(text.removeprefix("--lang=") for text in args if text.startswith("--lang="))]
 
 
 def languages(environment: Mapping[str, str]) -> list[str]:

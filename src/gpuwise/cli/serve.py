@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from gpuwise.cli import streams
-from gpuwise.cli.help import COMMANDS, language_option, option_row, write_rows
+from gpuwise.cli.help import COMMANDS, OurHelp, language_option, option_row, write_rows
 from gpuwise.errors import InvalidInput, Message
 from gpuwise.locale import N_, _
 from gpuwise.request import at
@@ -39,7 +39,7 @@ def server_options() -> list[click.Option]:
     ]  # fmt: skip
 
 
-class Serve(click.Command):
+class Serve(OurHelp):
     """The server as a command."""
 
     def __init__(self) -> None:

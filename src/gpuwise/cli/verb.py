@@ -11,15 +11,15 @@ import click
 
 from gpuwise import request
 from gpuwise.cli import streams
-from gpuwise.cli.help import GROUPS, QUESTIONS, option_row, write_examples, write_rows
+from gpuwise.cli.help import GROUPS, QUESTIONS, OurHelp, option_row, write_examples, write_rows
 from gpuwise.cli.output import output, output_options, verdict
 from gpuwise.cli.session import Session
 from gpuwise.errors import InvalidInput, Message
-from gpuwise.locale import _
+from gpuwise.locale import _, with_commas
 from gpuwise.request import CHOICES, Option
 
 
-class Verb(click.Command):
+class Verb(OurHelp):
     """A command made from a request type."""
 
     def __init__(self, name: str) -> None:
@@ -145,7 +145,7 @@ def _explained(option: Option) -> str:
     """Help text, choices, default and example in one line."""
     parts = [_(option.help)]
     if choices := CHOICES.get(option.kind):
-        parts.append(_("One of {choices}.").format(choices=", ".join(choices)))
+        parts.append(_("One of {choices}.").format(choices=with_commas(choices)))
     if usual := _usual(option):
         parts.append(_("Default: {value}.").format(value=usual))
     if option.example:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuwise.errors import InvalidInput, Message
+from gpuwise.locale import in_english
 from gpuwise.store import package
 from gpuwise.view.page import Page, Table, facts_table, stated
 
@@ -51,7 +52,9 @@ class Answer:
         return stated(page, warnings=warnings, data_version=package.version(), as_of=result.as_of)
 
     def json(self) -> Mapping[str, Any]:
-        return self.documents(self.result)
+        """The document, in English whatever the language: what reads it is a program."""
+        with in_english():
+            return self.documents(self.result)
 
     def table(self) -> Table:
         """What CSV and Markdown hold: the table of the verb, else the first of the page, else its facts as rows."""
@@ -73,7 +76,8 @@ class Answer:
 
         if self.records is None:
             raise InvalidInput(Message("There is no single record to write."), Message("Use --out with runs show."))
-        return json_text(self.records(self.result))
+        with in_english():
+            return json_text(self.records(self.result))
 
 
 def document(r: Any, result: Mapping[str, Any]) -> Mapping[str, Any]:

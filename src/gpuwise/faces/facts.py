@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuwise.api import facts as api
 from gpuwise.faces.answer import NOTHING, Answer, document
-from gpuwise.locale import _
+from gpuwise.locale import _, number, with_colon, with_semicolons
 from gpuwise.render import data as forms
 from gpuwise.request import DataRequest
 from gpuwise.view.catalogue import (
@@ -44,8 +44,10 @@ def _listed_page(r: api.Listed) -> Page:
 def _hidden(counts: Mapping[str, int]) -> Iterator[Text]:
     """How many offers the list leaves out, and why."""
     if counts:
-        why = "; ".join(f"{rule(name)}: {count:,}" for name, count in sorted(counts.items(), key=lambda c: -c[1]))
-        text = _("{total} more offers are hidden: {why}.").format(total=f"{sum(counts.values()):,}", why=why)
+        why = with_semicolons(
+            with_colon(rule(name), number(f"{count:,}")) for name, count in sorted(counts.items(), key=lambda c: -c[1])
+        )
+        text = _("{total} more offers are hidden: {why}.").format(total=number(f"{sum(counts.values()):,}"), why=why)
         yield Text(text=text, role="note")
 
 

@@ -42,14 +42,15 @@ def _rows(told: Told, setting: Setting, rows: Sequence[Row]) -> Iterator[Message
     every = sorted(zip(told.pull, rows, strict=False), key=lambda pair: _place(pair[1], pair[0], setting))
     for _pull, row in every[:MOST_ROWS]:
         run = row.result
-        how = (run.precision, f"batch {run.batch_per_accelerator}", run.memory_format)
+        batch = Message("{precision}, batch {batch}", precision=run.precision, batch=run.batch_per_accelerator)
+        how = Message("{one}, {other}", one=batch, other=run.memory_format) if run.memory_format else batch
         yield Message(
             INFERENCE if run.mode == "infer" else TRAINING,
             rate=run.samples_per_s,
             model=run.workload,
             n=run.accelerators,
             accelerator=run.accelerator,
-            how=", ".join(filter(None, how)),
+            how=how,
             software=run.software or Message("software not stated"),
             source=run.source.ref,
         )

@@ -18,6 +18,14 @@ ENDLESS = 4.0
 """A job that losses make so many times as long is not offered: three quarters of what is paid is paid for nothing."""
 MUCH_LONGER = 1.5
 """Losses that make a job so much longer are named in its row."""
+WITHOUT_PRICE = {
+    "disk": Message("disk"),
+    "public address": Message("public address"),
+    "preparation without GPU": Message("preparation without GPU"),
+    "data from its provider": Message("data from its provider"),
+    "egress": Message("egress"),
+}
+"""What may fall due beside a machine without a known price; the keys are kinds of `rank.beside`."""
 
 
 def held_rules(priced: Priced) -> list[Rule]:
@@ -82,7 +90,7 @@ def held_marks(priced: Priced, row: int, request: RankRequest) -> Iterator[Messa
         moves = Message("prepared on itself: no price of a machine without GPU is known in its region")
         fixed = Message("prepared on itself: moving a disk to it is not known to be possible")
         yield moves if conditions.disk_moves[row] else fixed
-    unknown = [Message(kind) for kind in priced.beside.unknown(row)]
+    unknown = [WITHOUT_PRICE[kind] for kind in priced.beside.unknown(row)]
     if unknown:
         what = reduce(lambda one, other: Message("{one}, {other}", one=one, other=other), unknown)
         yield Message("price not known and not contained: {what}", what=what)

@@ -26,10 +26,8 @@ CONTENDERS = 150
 FULLY_USED = 0.95
 """An offer whose host leaves at least so much of the GPU is not marked as limited."""
 
-CPU_LIMITS = Message(
-    "CPU limits this offer: {used} % of the GPU used ({vcpus} vCPUs load {fed} of {taken} samples/s)"
-).template
-STORAGE_LIMITS = Message("storage limits this offer: {used} % of the GPU used ({fed} of {taken} samples/s)").template
+CPU_LIMITS = "CPU limits this offer: {used} % of the GPU used ({vcpus} vCPUs load {fed} of {taken} samples/s)"
+STORAGE_LIMITS = "storage limits this offer: {used} % of the GPU used ({fed} of {taken} samples/s)"
 """Marks that stand in each row that they hold for, however many there are."""
 
 APART = 1e15

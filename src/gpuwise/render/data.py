@@ -19,6 +19,7 @@ from typing import Any
 from gpuwise.errors import Message
 from gpuwise.estimate import Estimate, Interval
 from gpuwise.locale import gettext, words
+from gpuwise.locale.lines import closed
 from gpuwise.model import BenchmarkResult, Candidate, CostLine, Exclusion, Fx, Offer, Prediction, Ranking
 from gpuwise.offer import Provider
 from gpuwise.rank.several import Several
@@ -361,11 +362,11 @@ def markdown(table: Table) -> str:
 
 
 def _noted(cell: Cell) -> str:
-    return f"{cell.text} ({cell.note})" if cell.note else cell.text
+    return cell.text + (gettext(" ({why})").format(why=cell.note) if cell.note else "")
 
 
 def _escaped(text: str) -> str:
     """Text that Markdown leaves as it is: no cell, tag or emphasis begins in a name."""
     for sign in "\\|*_`[]":
         text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
+    return " ".join(closed(text).replace("&", "&amp;").replace("<", "&lt;").split())

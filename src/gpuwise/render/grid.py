@@ -6,14 +6,14 @@ their figures and the names of a row share one column; at last intervals go. Wha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rich.cells import cell_len, chop_cells
 
-from gpuwise.locale import _
+from gpuwise.locale import _, with_commas, with_semicolons
+from gpuwise.locale.lines import pieces, wide
 from gpuwise.view.page import SPANS, Cell, Column, Table, joined
 
 GAP = 2
@@ -25,6 +25,9 @@ FEW = 0.2
 
 SHORT_NOTE = 8
 """Columns of a note that may stand beside its row."""
+
+SHORT_WIDE = 8
+"""Columns of a Chinese text that stays on one line: four signs, as most of its terms have."""
 
 NICE, WANTED = 3, 1
 """Columns of this rank go before anything is folded, and of this one only after intervals stand below their figures."""
@@ -112,8 +115,10 @@ class _Column:
     def narrow(self) -> int:
         """No word is broken, and no figure is parted from its interval."""
         whole = self.figures and self.spans and not self.below
-        pieces = [self._lines, [self.column.head]] if not whole else [[self.column.head]]
-        words = max((cell_len(word) for part in pieces for line in part for word in _words(line)), default=0)
+        head = self.column.head
+        parts = [self._lines] if not whole else []
+        words = max((_unbroken(line) for part in parts for line in part), default=0)
+        words = max(words, _in_two(head) if wide(head) else _unbroken(head))
         return max(words, max(map(cell_len, self._lines), default=0)) if whole else words
 
     @property
@@ -201,7 +206,7 @@ def _stacked(columns: Sequence[_Column]) -> list[_Column]:
     names = [c for c in columns if c.column.kind == "text" and c.column.rank <= WANTED]
     first, *others = names
     below = [
-        ", ".join(dict.fromkeys(" ".join(cell) for cell in row if any(cell)))
+        with_commas(dict.fromkeys(" ".join(cell) for cell in row if any(cell)))
         for row in zip(*(c.texts for c in others), strict=True)
     ]
     cells = tuple(
@@ -210,7 +215,7 @@ def _stacked(columns: Sequence[_Column]) -> list[_Column]:
             zip(first.cells, first.texts, below or [""] * len(first.cells), strict=True)
         )
     )
-    title = ", ".join(filter(None, (c.column.title for c in names)))
+    title = with_commas(filter(None, (c.column.title for c in names)))
     keys = tuple(key for c in names for key in c.keys)
     both = _Column(replace(first.column, title=title), cells, keys)
     return [both if c is first else replace(c, below=c.spans) for c in columns if c not in others]
@@ -247,7 +252,7 @@ def _row(
 
 
 def _note(cells: Sequence[Cell]) -> str:
-    return "; ".join(filter(None, (cell.note for cell in cells)))
+    return with_semicolons(filter(None, (cell.note for cell in cells)))
 
 
 def _side_by_side(columns: Sequence[_Column], sizes: Sequence[int], cells: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -263,26 +268,24 @@ def _padded(text: str, size: int, right: bool) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most `width` columns, folded between words; only a longer word is broken."""
+    """Lines of at most `width` columns, folded where a line may end; only a longer word is broken."""
     lines = [""]
-    for word in _words(text):
-        for piece in chop_cells(word, width) if cell_len(word) > width else [word]:
-            if not lines[-1]:
-                lines[-1] = piece
-            elif cell_len(lines[-1]) + 1 + cell_len(piece) <= width:
-                lines[-1] += f" {piece}"
-            else:
-                lines.append(piece)
-    return lines
+    for word in pieces(text.strip()):
+        for piece in chop_cells(word, width) if cell_len(word.rstrip()) > width else [word]:
+            if lines[-1] and cell_len((lines[-1] + piece).rstrip()) > width:
+                lines.append("")
+            lines[-1] += piece
+    return [line.rstrip() for line in lines]
 
 
-def _words(text: str) -> list[str]:
-    """What may be parted: not a number from its GB."""
-    return re.split(r"\s+(?!GB\b)", text.strip())
+def _unbroken(text: str) -> int:
+    """The width of its longest word; Chinese is not broken where it is short, which would tear its words."""
+    longest = max((cell_len(piece.rstrip()) for piece in pieces(text)), default=0)
+    return max(longest, min(cell_len(text), SHORT_WIDE)) if wide(text) else longest
 
 
 def _in_two(text: str) -> int:
     """The least width at which a text takes two lines."""
-    words = _words(text)
-    cuts = ((" ".join(words[:i]), " ".join(words[i:])) for i in range(1, len(words)))
+    words = pieces(text.strip())
+    cuts = (("".join(words[:i]).rstrip(), "".join(words[i:])) for i in range(1, len(words)))
     return min((max(map(cell_len, cut)) for cut in cuts), default=cell_len(text))

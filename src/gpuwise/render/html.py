@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuwise.estimate import Interval
 from gpuwise.locale import _, language
+from gpuwise.locale.lines import closed
 from gpuwise.render import vega
 from gpuwise.view.page import Cell, Chart, Page
 
@@ -68,7 +69,7 @@ def sort_key(cell: Cell) -> str:
 
 def unbroken(text: str) -> str:
     """The text with its figures kept on one line with their signs: no 80 at its end and GB below it."""
-    return text.replace(" GB", "\u00a0GB").replace(" %", "\u00a0%")
+    return closed(text).replace(" GB", "\u00a0GB").replace(" %", "\u00a0%")
 
 
 def part(name: str) -> str:

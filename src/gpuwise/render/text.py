@@ -7,12 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, OverflowMethod, RenderableType
+from rich.containers import Lines
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table as RichTable
-from rich.text import Text as RichText
+from rich.text import Text as PlainText
 
-from gpuwise.locale import _
+from gpuwise.locale import _, with_commas
+from gpuwise.locale.lines import closed, pieces, wide
 from gpuwise.render.grid import grid
 from gpuwise.view.page import Caution, Cell, Chart, Facts, Page, Table, Text
 
@@ -22,6 +26,47 @@ WIDTH = 120
 PLAIN_SIGNS = {"×": "x", "★": "*", "→": "->", "–": "-", "—": "-", "·": "-", "…": "...", "─": "-", "−": "-", "€": "EUR",
                "≥": ">=", "≤": "<=", "²": "2", "³": "3", "µ": "u", "’": "'", "“": '"', "”": '"'}  # fmt: skip
 """What stands for a sign that the console cannot show."""
+
+
+class RichText(PlainText):
+    """Rich's text, with lines that end where other scripts let them end: Chinese has no blanks between its words."""
+
+    def wrap(
+        self,
+        console: Console,
+        width: int,
+        *,
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        tab_size: int = 8,
+        no_wrap: bool | None = None,
+    ) -> Lines:
+        if no_wrap or not wide(self.plain):
+            kept = {"justify": justify, "overflow": overflow, "tab_size": tab_size, "no_wrap": no_wrap}
+            return super().wrap(console, width, **kept)  # type: ignore[arg-type]
+        lines = self.divide(_ends(self.plain, width))
+        for line in lines:
+            line.rstrip_end(width)
+        return lines
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        least, most = super().__rich_measure__(console, options)
+        if wide(self.plain):
+            least = max((cell_len(piece.rstrip()) for piece in pieces(self.plain)), default=least)
+        return Measurement(least, most)
+
+
+def _ends(text: str, width: int) -> list[int]:
+    """Where lines of at most `width` columns end, as places in the text."""
+    ends, line, place = [], "", 0
+    for piece in pieces(text):
+        if line and cell_len((line + piece).rstrip()) > width:
+            ends.append(place)
+            line = ""
+        line += piece
+        place += len(piece)
+    return ends
+
 
 CONTROL = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
 
@@ -43,14 +88,14 @@ def text(page: Page, *, width: int = WIDTH, colour: bool = False, encoding: str 
         legacy_windows=False,
     )
     plain = _plain(encoding)
-    console.print(RichText(plain(page.title), style="bold"))
+    console.print(Group(RichText(plain(page.title), style="bold")))  # a bare text would be joined to a plain one
     before: object = page.title
     for block in page.blocks:
         if isinstance(block, Chart):
             continue
         if type(block) is not type(before) or not isinstance(block, Text | Caution):
             console.print()
-        console.print(_block(block, plain, width))
+        console.print(Group(_block(block, plain, width)))
         before = block
     if page.foot:
         console.print(Group("", RichText(plain(page.foot), style="dim")))
@@ -69,7 +114,7 @@ def _plain(encoding: str) -> Plain:
     """
     table = {ord(sign): other for sign, other in PLAIN_SIGNS.items() if not _writes(encoding, sign)}
     table |= dict.fromkeys(CONTROL, " ")
-    return lambda shown: shown.translate(table).encode(encoding, "replace").decode(encoding)
+    return lambda shown: closed(shown.translate(table)).encode(encoding, "replace").decode(encoding)
 
 
 def _writes(encoding: str, sign: str) -> bool:
@@ -101,7 +146,7 @@ def _facts(block: Facts, plain: Plain, width: int) -> RenderableType:
     grid.add_column(style="dim", min_width=min(12, width // 4), max_width=width // 3)
     grid.add_column()
     for fact in block.facts:
-        why = f" ({fact.why})" if fact.why else ""
+        why = _(" ({why})").format(why=fact.why) if fact.why else ""
         grid.add_row(RichText(plain(fact.label)), RichText(plain(fact.text + why)))
     return Group(RichText(plain(block.title), style="bold"), Padding(grid, (0, 0, 0, 2)))
 
@@ -113,7 +158,7 @@ def _table(block: Table, plain: Plain, width: int) -> RenderableType:
     lines = [RichText(plain(line), style="bold") for line in laid.head[:-1]] + [RichText(plain(laid.head[-1]))]
     for row, notes in laid.rows:
         lines += [*map(RichText, row), *(RichText(note, style="dim") for note in notes)]
-    left = [_("Not shown at this width: {names}.").format(names=", ".join(laid.left))] if laid.left else []
+    left = [_("Not shown at this width: {names}.").format(names=with_commas(laid.left))] if laid.left else []
     said = [RichText(plain(text), style="dim") for text in (*shown.sentences(laid.shown), *left)]
     return Group(RichText(plain(block.title), style="bold"), *lines, *said)
 

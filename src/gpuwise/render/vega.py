@@ -13,13 +13,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gpuwise import locale
 from gpuwise.store import cache
 from gpuwise.view.page import Chart
 
 STILL_WIDTH = 860
 HEIGHT = 430
 FLAT_HEIGHT = 210
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+FONT = (
+    "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'PingFang SC', 'Microsoft YaHei', "
+    "'Noto Sans CJK SC', 'Source Han Sans SC', sans-serif"
+)
 MARKET_COLOURS = 7
 """The page defines --c1 to --c7."""
 
@@ -62,9 +66,15 @@ THEME: Mapping[str, Any] = {
 }
 
 
+def _theme() -> dict[str, Any]:
+    """The page's colours, and how the reader's language writes numbers and days."""
+    told = locale.vega()
+    return {**THEME, **({"locale": told} if told else {})}
+
+
 def live(chart: Chart) -> dict[str, Any]:
     """The specification for the browser: as wide as the page lets it be."""
-    return {**chart.spec, "width": "container", "height": _height(chart), "config": THEME}
+    return {**chart.spec, "width": "container", "height": _height(chart), "config": _theme()}
 
 
 def _height(chart: Chart) -> int:
@@ -77,7 +87,7 @@ def still(chart: Chart) -> str:
     Drawing takes most of a second, so the newest drawings are kept in the cache folder.
     """
     size = {"width": STILL_WIDTH, "height": _height(chart)}
-    drawn = {**chart.spec, **size, "config": THEME, "description": chart.alt}
+    drawn = {**chart.spec, **size, "config": _theme(), "description": chart.alt}
     entry = cache.key("svg", version("vl-convert-python"), json.dumps(drawn, sort_keys=True))
 
     def draw() -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from gpuwise.estimate import Interval
-from gpuwise.locale import N_, _, ngettext, words
+from gpuwise.locale import N_, _, ngettext, with_colon, with_semicolons, words
 from gpuwise.predict.accuracy import ABOUT, PUBLISHED, Published
 from gpuwise.predict.against import Outcome, Scored
 from gpuwise.predict.score import Errors, grouped
@@ -26,6 +27,24 @@ RULES = {
     "proportional": N_("in proportion"),
 }
 """What stands beside a prediction, in the order of its columns."""
+LINKS = {"geforce": "GeForce", "nvlink": "NVLink", "pcie": "PCIe"}
+FURTHER_OF = {
+    "_beyond_two_with_a_run_on_two_mape_percent": N_("{what}, mean error beyond two GPUs with a run on two"),
+    "_beyond_two_mape_percent": N_("{what}, mean error beyond two GPUs"),
+    "_out_mape_percent": N_("{what} left out, mean error"),
+    "_out_median_percent": N_("{what} left out, median error"),
+    "_out_p90_percent": N_("{what} left out, P90 of the error"),
+    "_mape_percent": N_("{what}, mean error"),
+}
+FURTHER = {
+    "worst_group_coverage_percent": N_("covered in the worst group"),
+    "pairs_in_order_percent": N_("pairs in the right order"),
+    "doubtful_percent": N_("doubtful"),
+    "refused_wrongly_percent": N_("refused wrongly"),
+    "fits_wrongly_percent": N_("said to fit wrongly"),
+}
+"""Figures that only one split has: by the end of their names, with a link or what was left out before it; by name."""
+OUT = {"model": N_("the model"), "family": N_("the family")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +66,7 @@ def splits_page(table: Table, by: str | None = None, fresh: bool = False) -> Pag
 def _blocks(table: Table, by: str | None, fresh: bool) -> Iterator[Block]:
     yield Text(text=_in_short(table), role="answer")
     when = _("Computed now, on this machine, from data {data}.") if fresh else _("Computed on {day} from data {data}.")
-    yield Text(text=when.format(day=table.computed, data=table.data_version), role="note")
+    yield Text(text=when.format(day=date.fromisoformat(table.computed), data=table.data_version), role="note")
     if table.results:
         yield splits_table(table, by)
         yield Facts(title=_("What each split asks"), facts=tuple(_questions(table)))
@@ -82,7 +101,7 @@ def splits_table(table: Table, by: str | None = None) -> pages.Table:
         column("title", _("Known and asked"), lambda line: word(line.title), rank=1, hidden=False),
         *(_group_column(by) if by else ()),
         *_error_columns(),
-        column("goal", _("Goal"), lambda line: word(line.goal), rank=2),
+        column("goal", _("Goal"), lambda line: word(_(line.goal)), rank=2),
         *(_naive_column(rule) for rule in rules),
     ]
     notes = [_("MAPE: mean absolute percentage error. P90: nine of ten predictions are nearer.")]
@@ -129,7 +148,7 @@ def _figure(value: float | None) -> Cell:
 
 def _percent(value: float | None) -> str:
     """One decimal where it says something."""
-    return "–" if value is None else f"{value:.1f}" if value < 20 else f"{value:.0f}"
+    return "–" if value is None else figures.written(value, ".1f") if value < 20 else figures.written(value, ".0f")
 
 
 def _count(value: int) -> Cell:
@@ -139,10 +158,21 @@ def _count(value: int) -> Cell:
 def _questions(table: Table) -> Iterator[Fact]:
     for found in table.results.values():
         about = _ABOUT.get(found.id)
-        more = "; ".join(f"{name.replace('_', ' ')}: {value:.1f}" for name, value in found.more.items())
+        more = with_semicolons(
+            with_colon(_further(name), figures.exact_percent(value / 100, ".1f")) for name, value in found.more.items()
+        )
         yield Fact(
             label=_("Split {id}").format(id=found.id), text=words(about.question) if about else found.id, why=more
         )
+
+
+def _further(name: str) -> str:
+    """The name of a figure that only one split has."""
+    end = next((end for end in FURTHER_OF if name.endswith(end)), "")
+    if not end:
+        return _(FURTHER.get(name, name.replace("_", " ")))
+    what = name.removesuffix(end)
+    return _(FURTHER_OF[end]).format(what=_(OUT[what]) if what in OUT else LINKS.get(what, what))
 
 
 def _published_table() -> pages.Table:
@@ -243,12 +273,12 @@ def _error(row: Outcome) -> Cell:
     wrong = row.error_fraction
     if wrong is None:
         return Cell(shown="–", title=words(row.reason) if row.reason else _("nothing was measured there"))
-    return Cell(shown=f"{100 * wrong:+.1f}", value=100 * wrong)
+    return Cell(shown=figures.written(100 * wrong, "+.1f"), value=100 * wrong)
 
 
 def _remarks(row: Outcome) -> str:
     said = [row.reason] if row.reason else list(row.remarks)
-    return "; ".join(words(one) for one in said)
+    return with_semicolons(words(one) for one in said)
 
 
 def _long(scored: Scored) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gpuwise.cost.sharing import Part, Split
 from gpuwise.cost.usage import Kept, Line, Total, Unknown, UsageBill
-from gpuwise.locale import N_, _, ngettext, words
+from gpuwise.locale import N_, _, ngettext, with_commas, with_semicolons, words
 from gpuwise.units import SECONDS_PER_HOUR
 from gpuwise.view import figures
 from gpuwise.view.page import Block, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
@@ -29,7 +29,7 @@ def moment(when: datetime) -> str:
 
 def sums(amounts: Sequence[tuple[str, str]]) -> str:
     """8.89 USD; 3.10 EUR: several currencies stand side by side and are never added up."""
-    return "; ".join(f"{amount} {currency}" for amount, currency in amounts)
+    return with_semicolons(f"{amount} {currency}" for amount, currency in amounts)
 
 
 # ---- events of machines ----
@@ -186,17 +186,19 @@ def _rule(one: Split) -> str:
     if not one.node.memory_gib:
         return _("{gpu}; vCPUs are the rest.").format(gpu=words(one.rule))
     text = _("{gpu}; vCPUs {cpu} %, memory {memory} %.")
-    return text.format(gpu=words(one.rule), cpu=f"{100 * cpu:.1f}", memory=f"{100 * memory:.1f}")
+    return text.format(
+        gpu=words(one.rule), cpu=figures.written(100 * cpu, ".1f"), memory=figures.written(100 * memory, ".1f")
+    )
 
 
 def _shared_in_short(one: Split) -> str:
     named = [f"{_pod(part)} {figures.amount(part.total)}" for part in one.parts]
     price = f"{figures.amount(one.node.price_per_hour * one.hours)} {one.node.currency}"
     if one.start is None:
-        return _("{node}, {price} an hour: {parts}.").format(node=one.node.name, price=price, parts=", ".join(named))
+        return _("{node}, {price} an hour: {parts}.").format(node=one.node.name, price=price, parts=with_commas(named))
     text = _("{node}, {price} for {hours} h: {parts}.")
     hours = figures.exact_number(one.hours)
-    return text.format(node=one.node.name, price=price, hours=hours, parts=", ".join(named))
+    return text.format(node=one.node.name, price=price, hours=hours, parts=with_commas(named))
 
 
 def _pod(part: Part) -> str:
@@ -211,7 +213,7 @@ def shared_table(splits: Sequence[Split]) -> Table:
         column("pod", _("Pod"), lambda row: Cell(shown=_pod(row[1]), value=row[1].pod or "")),
         column("gpu", _("GPUs"), lambda row: _money(row[1].gpu), kind="number"),
         column("cpu", _("vCPUs"), lambda row: _money(row[1].cpu), kind="number"),
-        column("memory", _("Memory"), lambda row: _money(row[1].memory), kind="number"),
+        column("memory", _("Host memory"), lambda row: _money(row[1].memory), kind="number"),
         column("amount", _("Together"), lambda row: _money(row[1].total), kind="number"),
         column("share_fraction", _("Share"), _share, kind="number"),
         column("hours", _("Hours"), lambda row: _exact(row[0].hours), kind="number"),

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuwise.errors import Message
 from gpuwise.estimate import Estimate, exact, probability_less
-from gpuwise.locale import N_, _, words
+from gpuwise.locale import N_, _, with_colon, with_commas, with_semicolons, words
 from gpuwise.model import Candidate, Fx, Ranking, Workload
 from gpuwise.rank.settled import CPU_LIMITS, STORAGE_LIMITS
 from gpuwise.view import figures, offers
@@ -139,13 +139,13 @@ def _other_columns(rows: Sequence[Candidate]) -> Iterator[Made[Candidate]]:
 
 
 def _remarks(candidate: Candidate) -> str:
-    return "; ".join(words(m) for m in candidate.marks)
+    return with_semicolons(words(m) for m in candidate.marks)
 
 
 def _unknown(candidate: Candidate) -> str:
     """Why figures are missing: "cost_usd: an owned machine sends no bill; …"."""
     reasons = {**candidate.offer.reasons, **candidate.reasons}
-    return "; ".join(f"{name}: {words(reason)}" for name, reason in reasons.items())
+    return with_semicolons(with_colon(name, words(reason)) for name, reason in reasons.items())
 
 
 def _star(candidate: Candidate) -> Cell:
@@ -158,7 +158,7 @@ def _provider(candidate: Candidate, usual: Usual) -> Cell:
     """Under the name what is special about the offer; what holds for most rows is said once, below the table."""
     provider = candidate.offer.provider
     told = _told_elsewhere(candidate)
-    special = "; ".join(words(m) for m in candidate.marks if m.template not in usual and m.template not in told)
+    special = with_semicolons(words(m) for m in candidate.marks if m.template not in usual and m.template not in told)
     return Cell(shown=provider, value=provider, note=special, title=_remarks(candidate))
 
 
@@ -174,7 +174,7 @@ def _told_elsewhere(candidate: Candidate) -> set[str]:
 
 def _gpus(candidate: Candidate) -> Cell:
     how = [method(candidate.prediction.method), *(words(e) for e in candidate.prediction.evidence[:3])]
-    return replace(offers.gpus(candidate.offer), title="; ".join(how))
+    return replace(offers.gpus(candidate.offer), title=with_semicolons(how))
 
 
 def _price(candidate: Candidate, fx: Fx | None) -> Cell:
@@ -189,7 +189,7 @@ def _price(candidate: Candidate, fx: Fx | None) -> Cell:
         notes.append(_("{n} offers at {low}–{middle}–{high}").format(low=low, middle=middle, high=high, n=quotes.count))
     if offer.upfront_usd:
         notes.append(_("{amount} at once").format(amount=figures.amount(offer.upfront_usd, fx)))
-    return replace(cell, note="; ".join(notes))
+    return replace(cell, note=with_semicolons(notes))
 
 
 def _estimate(candidate: Candidate, key: str, given: Setting, scale: float) -> Cell:
@@ -217,13 +217,13 @@ def _explained(cell: Cell, candidate: Candidate, fx: Fx | None) -> Cell:
     """The bill on hover, and what a credit pays of it beside it: a credit never makes a bill smaller."""
     credit = candidate.cost.credit_usd if candidate.cost else 0.0
     note = _("credit pays {amount}").format(amount=figures.amount(credit, fx)) if credit else ""
-    return replace(cell, note=note, title="; ".join(filter(None, (bill(candidate), cell.title))))
+    return replace(cell, note=note, title=with_semicolons(filter(None, (bill(candidate), cell.title))))
 
 
 def bill(candidate: Candidate) -> str:
     """The bill in one line: preparation 0.40 h, compute 9.33 h."""
     lines = candidate.cost.lines if candidate.cost else ()
-    return ", ".join(f"{line(c.kind)} {figures.number(c.quantity)} {unit(c.unit)}" for c in lines)
+    return with_commas(f"{line(c.kind)} {figures.number(c.quantity)} {unit(c.unit)}" for c in lines)
 
 
 def _applies(candidate: Candidate, key: str) -> bool:
@@ -287,10 +287,10 @@ def _in_one(marks: Sequence[Message]) -> str:
     for name in marks[0].values:
         values = {mark.values[name] for mark in marks}
         numbers = sorted(value for value in values if isinstance(value, int | float))
-        listed = ", ".join(sorted(words(v) if isinstance(v, Message) else str(v) for v in values))
+        listed = with_commas(sorted(words(v) if isinstance(v, Message) else str(v) for v in values))
         spread[name] = _Ends((numbers[0], numbers[-1])) if len(numbers) == len(values) else listed
     rows = {id(mark) for mark in marks}
-    return f"{words(Message(marks[0].template, **spread))} ({len(rows)})"
+    return _("{what} ({n})").format(what=words(Message(marks[0].template, **spread)), n=len(rows))
 
 
 def _legend(rows: Sequence[Candidate], given: Setting) -> Iterator[tuple[str, str]]:
@@ -321,7 +321,7 @@ def _legend(rows: Sequence[Candidate], given: Setting) -> Iterator[tuple[str, st
 
 def _notes(ranking: Ranking, rows: Sequence[Candidate], usual: Usual) -> Iterator[str]:
     if usual:
-        marks = ", ".join(map(_in_one, usual.values()))
+        marks = with_commas(map(_in_one, usual.values()))
         yield _("Holds for most of these {n} rows: {marks}.").format(n=len(rows), marks=marks)
     extra = len(rows) - len(ranking.candidates)
     more = _(", and {n} more: on the frontier, or owned")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, words
 from gpuwise.model import Accelerator, Fx, Offer
 from gpuwise.offer import Provider
 from gpuwise.rank.history import Quarter
@@ -156,7 +156,9 @@ def _meaning(name: str, found: Sequence[Offer], accelerators: Sequence[Accelerat
         return _("{name}: {gpus}.").format(name=name, gpus=_(" or ").join(a.name for a in accelerators) or _("unknown"))
     offer = found[0]
     memory = (
-        "" if offer.host_memory_gib is None else _(", {n} GiB of host memory").format(n=f"{offer.host_memory_gib:g}")
+        ""
+        if offer.host_memory_gib is None
+        else _(", {n} GiB of host memory").format(n=figures.written(offer.host_memory_gib, "g"))
     )
     vcpus = "" if offer.vcpus is None else _(", {n} vCPUs").format(n=offer.vcpus)
     return _("{name} of {provider}: {gpus}{vcpus}{memory}; prices known: {n}.").format(
@@ -192,7 +194,7 @@ def _device_facts(device: Accelerator) -> Iterator[Fact]:
              "BF16": device.bf16_tflops, "FP8": device.fp8_tflops}  # fmt: skip
     yield from (fact(_("Peak {precision}").format(precision=p), rate, _("TFLOPS, dense")) for p, rate in peaks.items())
     yield fact(_("Power limit"), device.tdp_w, "W")
-    yield Fact(label=_("Also known as"), text=", ".join((device.id, *device.aliases)))
+    yield Fact(label=_("Also known as"), text=with_commas((device.id, *device.aliases)))
 
 
 def check_page(findings: Sequence[Finding], left_out: Sequence[Finding], rows: Mapping[str, int]) -> Page:
@@ -309,4 +311,4 @@ def _moved(change: Change) -> Cell:
     if not (prices[0] and prices[1]):
         return Cell(shown="–")
     fraction = prices[1] / prices[0] - 1
-    return Cell(shown=f"{100 * fraction:+.1f} %", value=fraction)
+    return Cell(shown=figures.exact_percent(fraction, "+.1f"), value=fraction)

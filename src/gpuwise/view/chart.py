@@ -56,8 +56,8 @@ def _spec(drawn: Drawn, given: Setting) -> Spec:
     points = [_point(c, cost, given) for c, cost in drawn]
     several = len({p["workload"] for p in points}) > 1
     money = _("Cost or share of it") if given.basis == "share" else _("Cost")
-    x = _axis("cost", f"{money}, {given.money}", points, MARGIN)
-    y = _axis("time", f"{_('Time')}, {given.time_unit}", points, BELOW)
+    x = _axis("cost", _titled(money, given.money), points, MARGIN)
+    y = _axis("time", _titled(_("Time"), given.time_unit), points, BELOW)
     _name_points(points, x, y)
     return {
         "$schema": SCHEMA,
@@ -65,6 +65,10 @@ def _spec(drawn: Drawn, given: Setting) -> Spec:
         "encoding": {"x": x, "y": y, "color": _colour(points)},
         "layer": [*_intervals(), _frontier(several), _points(given, several), _labels()],
     }
+
+
+def _titled(title: str, unit: str) -> str:
+    return _("{title}, {unit}").format(title=title, unit=unit)
 
 
 def _point(candidate: Candidate, cost: Estimate, given: Setting) -> Spec:
@@ -257,8 +261,8 @@ def _tooltip(given: Setting, several: bool) -> Iterator[Spec]:
         "market": _("Market"),
         "price": _("Price"),
         "seen": _("Price seen"),
-        "time_text": f"{_('Time')}, {given.time_unit}",
-        "cost_text": f"{_('Cost')}, {given.money}",
+        "time_text": _titled(_("Time"), given.time_unit),
+        "cost_text": _titled(_("Cost"), given.money),
         "chance": _("P(cheapest)"),
         "basis": _("Speed is"),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuwise.api.leaving import Listed
-from gpuwise.locale import _, ngettext, words
+from gpuwise.locale import _, ngettext, with_semicolons, words
 from gpuwise.own.checklist import Checklist, Item
 from gpuwise.view import figures
 from gpuwise.view.page import Cell, Made, Page, Table, Text, column, tabulate, word
@@ -53,7 +53,7 @@ def checklist_table(found: Checklist) -> Table:
         column("service", _("Service"), lambda row: Cell(shown=_name(row), value=_name(row), title=row.use.name)),
         column("class", _("Class"), lambda row: word(row.service.portability if row.service else UNKNOWN)),
         column("replacement", _("Takes its place"), lambda row: word(_replacement(row))),
-        column("gives", _("What it gives"), lambda row: word(row.service.gives if row.service else ""), rank=1),
+        column("gives", _("What it gives"), lambda row: word(_(row.service.gives) if row.service else ""), rank=1),
         column("effort", _("Effort"), _effort, rank=3),
         column("fraction", share, lambda row: Cell(shown=figures.percent(row.fraction), value=row.fraction),
                kind="number"),
@@ -77,13 +77,13 @@ def _replacement(row: Item) -> str:
     """What takes its place, with what has to be known about it; or that nobody says."""
     if row.service is None:
         return words(row.missing) if row.missing else ""
-    return "; ".join(filter(None, (row.service.replacement or _("nothing"), row.service.note)))
+    return with_semicolons(filter(None, (_(row.service.replacement) or _("nothing"), _(row.service.note))))
 
 
 def _effort(row: Item) -> Cell:
     if row.service is None or row.service.effort_low_days is None or row.service.effort_high_days is None:
         return figures.unknown(None)
-    low, high = f"{row.service.effort_low_days:g}", f"{row.service.effort_high_days:g}"
+    low, high = figures.written(row.service.effort_low_days, "g"), figures.written(row.service.effort_high_days, "g")
     return word(_("{low} to {high} days").format(low=low, high=high))
 
 

@@ -37,7 +37,7 @@ def commitment_facts(r: Left) -> Iterator[Fact]:
 def _renewal(r: Left, promise: Promise) -> str:
     text = _("{money_a_month} {money} a month until {month}; the date comes before it with {chance}")
     return text.format(money_a_month=_whole(r, promise.usd_per_month), money=figures.code(r.fx),
-                       month=r.month(ceil(promise.end_month) - 1),
+                       month=figures.year_month(r.month(ceil(promise.end_month) - 1) or ""),
                        chance=figures.chance_in_words(r.exit.p_before[promise.name]))  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def months_table(kind: str, title: str, months: Sequence[Month], totals: Totals)
 
 
 def _chart(title: str, currency: str, months: Sequence[Month]) -> Chart:
-    head = f"{title}, {currency}"
+    head = _("{title}, {unit}").format(title=title, unit=currency)
     text = _("Bars of {column} a month: from {low} to {high} {currency}.")
     amounts = sorted(month.amount for month in months)
     return Chart(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from gpuwise.estimate import Estimate
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_colon, with_semicolons, words
 from gpuwise.model import BenchmarkResult, Candidate, CostLine, Exclusion, Fx, Prediction, Ranking, Refusal, Workload
 from gpuwise.offer import Provider
 from gpuwise.predict.target import samples_needed
@@ -71,7 +71,7 @@ def _blocks(
     unsaid: str,
 ) -> Iterator[Block]:
     yield Text(text=_answer(answers, workload), role="answer")
-    yield from (Caution(text=f"{rule(e.rule)}: {words(e.reason)}") for e in exclusions)
+    yield from (Caution(text=with_colon(rule(e.rule), words(e.reason))) for e in exclusions)
     if len(answers) > 1:
         yield _comparison(answers)
         yield from (
@@ -254,7 +254,9 @@ def _offer(candidate: Candidate, stop: Stop | None, fx: Fx | None) -> Iterator[F
     yield Fact(label=_("Offer"), text=offer.id, why=offer.note)
     yield Fact(label=_("GPUs"), text=figures.gpus(offer))
     where = _("seen {day}, source {ref}").format(day=seen, ref=offer.source.ref)
-    yield Fact(label=_("Price"), text=f"{price.shown} ({money})", why="; ".join(filter(None, (where, price.title))))
+    yield Fact(
+        label=_("Price"), text=f"{price.shown} ({money})", why=with_semicolons(filter(None, (where, price.title)))
+    )
     billed = figures.price(offer, fx, candidate.price_usd_per_hour)
     if billed.shown != price.shown:
         yield Fact(label=_("Billed at"), text=f"{billed.shown} ({money})", why=_("after tax and agreements"))

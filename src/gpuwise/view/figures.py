@@ -13,7 +13,8 @@ from itertools import takewhile
 
 from gpuwise.errors import Message
 from gpuwise.estimate import Z80, Estimate, Interval
-from gpuwise.locale import _, ngettext, words
+from gpuwise.locale import _, month, ngettext, share, with_commas, words
+from gpuwise.locale import number as signs
 from gpuwise.model import Fx, Offer
 from gpuwise.units import HOURS_PER_MONTH, SECONDS_PER_DAY, SECONDS_PER_HOUR
 from gpuwise.view.page import Cell
@@ -41,25 +42,30 @@ def decimals(value: float) -> int:
     return min(2, significant(value, DIGITS)) if abs(value) >= 0.1 else significant(value, DIGITS)
 
 
+def written(value: float, form: str) -> str:
+    """A number in a format of Python's, with the signs of the reader's language: written(2.5, "g")."""
+    return signs(format(value, form))
+
+
 def number(value: float) -> str:
-    return f"{value:,.{decimals(value)}f}"
+    return written(value, f",.{decimals(value)}f")
 
 
 def exact_number(value: float, least: int = 0) -> str:
     """All digits that a person can check by hand (at most six significant), at least `least` decimals."""
     text = f"{value:,.{significant(value, 6)}f}"
     head, point, tail = text.partition(".")
-    return f"{head}.{tail.rstrip('0').ljust(least, '0')}".rstrip(".") if point else text
+    return signs(f"{head}.{tail.rstrip('0').ljust(least, '0')}".rstrip(".") if point else text)
 
 
 def count(value: float) -> str:
-    return f"{value:,.0f}"
+    return written(value, ",.0f")
 
 
 def amount(usd: float, fx: Fx | None = None) -> str:
     """Money in a sentence or on a bill, two decimals, four digits where it is less than one: 14.20, 0.0084."""
     value = in_currency(usd, fx)
-    return f"{value:,.2f}" if abs(value) >= 1 or value == 0 else exact_number(float(f"{value:.4g}"), 2)
+    return written(value, ",.2f") if abs(value) >= 1 or value == 0 else exact_number(float(f"{value:.4g}"), 2)
 
 
 def in_currency(usd: float, fx: Fx | None) -> float:
@@ -72,12 +78,18 @@ def code(fx: Fx | None) -> str:
 
 def percent(fraction: float) -> str:
     """A share: 41 %."""
-    return f"{100 * fraction:.0f} %" if fraction >= 0.01 or fraction == 0 else "<1 %"
+    return exact_percent(fraction, ".0f") if fraction >= 0.01 or fraction == 0 else "<" + share("1")
+
+
+def exact_percent(fraction: float, form: str) -> str:
+    """A share as it is, in a format of Python's: 0.4 %."""
+    return share(format(100 * fraction, form))
 
 
 def chance(probability: float) -> str:
     """A probability; it never claims to be sure."""
-    return "<1 %" if probability < 0.01 else ">99 %" if probability > 0.99 else percent(probability)
+    bounds = "<" + share("1") if probability < 0.01 else ">" + share("99") if probability > 0.99 else ""
+    return bounds or percent(probability)
 
 
 def chance_in_words(probability: float) -> str:
@@ -108,14 +120,20 @@ def time_unit(seconds: list[float]) -> str:
 
 
 def day(when: date | None, precision: str = "day") -> str:
-    """The day a price was seen. A bound says so: the price list names no exact day for it."""
+    """The day a price was seen, as a table has it in every language: columns of ISO 8601 sort and align. A bound says
+    so: the price list names no exact day for it."""
     if when is None:
         return _("undated")
     return {
         "month": f"{when:%Y-%m}",
-        "not-before": _("after {date}").format(date=when),
-        "first-recorded": _("since {date}").format(date=when),
+        "not-before": _("after {date}").format(date=when.isoformat()),
+        "first-recorded": _("since {date}").format(date=when.isoformat()),
     }.get(precision, when.isoformat())
+
+
+def year_month(text: str) -> str:
+    """A month as the core counts them, 2026-06, as a sentence has it."""
+    return month(date.fromisoformat(f"{text}-01"))
 
 
 def of_day(when: date | None, precision: str = "day") -> str:
@@ -126,9 +144,7 @@ def of_day(when: date | None, precision: str = "day") -> str:
         "not-before": _("price of {date} or later"),
         "first-recorded": _("price unchanged since {date}"),
     }
-    return bounds.get(precision, _("price of {date}")).format(
-        date=f"{when:%Y-%m}" if precision == "month" else when.isoformat()
-    )
+    return bounds.get(precision, _("price of {date}")).format(date=month(when) if precision == "month" else when)
 
 
 def unknown(reason: Message | None) -> Cell:
@@ -146,7 +162,7 @@ def estimate_cell(estimate: Estimate, scale: float) -> Cell:
 def rounded(interval: Interval, scale: float) -> tuple[str, tuple[str, ...]]:
     """Value and both bounds in another unit: "14.2", ("11.8", "17.1"); no bounds where rounding makes them one."""
     places = decimals(interval.value / scale)
-    low, shown, high = (f"{x / scale:,.{places}f}" for x in (interval.low, interval.value, interval.high))
+    low, shown, high = (written(x / scale, f",.{places}f") for x in (interval.low, interval.value, interval.high))
     return shown, () if low == high else (low, high)
 
 
@@ -171,12 +187,12 @@ def budget(estimate: Estimate) -> str:
         return _("exact")
     smaller = ngettext("{n} smaller one", "{n} smaller ones", rest).format(n=rest)
     listed = [*named, *([smaller] if rest else [])]
-    return _("80 % factors: {errors}").format(errors=", ".join(listed))
+    return _("80 % factors: {errors}").format(errors=with_commas(listed))
 
 
 def factor(log_sd: float) -> str:
     """The 80 % interval that one error alone would leave: × or ÷ so much. The one way in which errors are stated."""
-    return f"×/÷ {math.exp(Z80 * abs(log_sd)):.2f}"
+    return f"×/÷ {written(math.exp(Z80 * abs(log_sd)), '.2f')}"
 
 
 def price(offer: Offer, fx: Fx | None, usd_per_hour: float | None = None) -> Cell:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuwise.api.leaving import Left
 from gpuwise.estimate import Interval
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_semicolons, words
 from gpuwise.own.decide import Range
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
@@ -51,7 +51,7 @@ def _blocks(r: Left) -> Iterator[Block]:
     yield checklist_table(r.checklist)
     yield figures_table(known)
     if r.unknown:
-        left_out = "; ".join(words(each) for each in r.unknown)
+        left_out = with_semicolons(words(each) for each in r.unknown)
         yield Text(text=_("Unknown and not contained: {what}.").format(what=left_out), role="note")
 
 
@@ -77,8 +77,8 @@ def in_short(r: Left) -> str:
         text = _("Stay in the cloud: the date to leave never comes within {years}. {why}")
         return text.format(years=years(r.assembled.case.months), why=_why_never(r))
     values: dict[str, Any] = {
-        "month": r.month(r.exit.month), "gpus": gpus(r.exit.gpus), "fleet": fleet(r.exit.servers, r.site),
-        "order": r.month(r.exit.order_month), "chance": figures.chance_in_words(r.exit.p_pays),
+        "month": _in_words(r, r.exit.month), "gpus": gpus(r.exit.gpus), "fleet": fleet(r.exit.servers, r.site),
+        "order": _in_words(r, r.exit.order_month), "chance": figures.chance_in_words(r.exit.p_pays),
     }  # fmt: skip
     if r.advice == "leave":
         text = _("Leave: the date has come ({month}). Own {gpus} ({fleet}), to be ordered in "
@@ -89,7 +89,7 @@ def in_short(r: Left) -> str:
              "to be ordered in {order}.")  # fmt: skip
     urgent = _("Leave in {month} ({low} to {high} with a probability of 80 %). Then own {gpus} ({fleet}); "
                "order them now, for they take their time.")  # fmt: skip
-    low, high = _month(r, r.exit.p10_month), _month(r, r.exit.p90_month)
+    low, high = _in_words(r, r.exit.p10_month), _in_words(r, r.exit.p90_month)
     return (urgent if now else text).format(**values, low=low, high=high)
 
 
@@ -110,6 +110,12 @@ def _month(r: Left, number: int | None) -> str:
     return r.month(number) or _("never")
 
 
+def _in_words(r: Left, number: int | None) -> str:
+    """A month as a sentence has it."""
+    found = r.month(number)
+    return _("never") if found is None else figures.year_month(found)
+
+
 def _why_nothing(r: Left) -> str:
     """There is a date, and to own nothing costs least all the same."""
     if r.exit.robust.month is not None and r.exit.robust.month <= r.now:
@@ -117,7 +123,7 @@ def _why_nothing(r: Left) -> str:
                  "servers.")  # fmt: skip
     text = _("as things stand it costs least to own nothing. The premium would be worth leaving in {month} only: ask "
              "again with the bills to come.")  # fmt: skip
-    return text.format(month=r.month(r.exit.month))
+    return text.format(month=_in_words(r, r.exit.month))
 
 
 def _why_never(r: Left) -> str:
@@ -126,7 +132,7 @@ def _why_never(r: Left) -> str:
                  "that the rule waits for {times:.3g} times as much (--trust {trust}), which does not come."
                  )  # fmt: skip
         trust = r.request.trust_fraction
-        return text.format(month=r.month(r.exit.robust.month), times=1 / trust, trust=figures.percent(trust))
+        return text.format(month=_in_words(r, r.exit.robust.month), times=1 / trust, trust=figures.percent(trust))
     most = float(r.exit.meter_usd.max(initial=0.0))
     if most <= 0:
         return _("For this work even one own server costs more than the cloud bills.")
@@ -147,7 +153,7 @@ def _asked(r: Left) -> str:
         hours=figures.count(level.value), gpu=figures.device(r.used.accelerator.id), told=words(r.used.wanted.told),
         price=figures.amount(r.used.paid.value, r.fx), money=figures.code(r.fx),
         stage=words(r.assembled.staged.rule), years=years(r.assembled.case.months), growth=100 * growth,
-        first=r.month(0),
+        first=_in_words(r, 0),
     )  # fmt: skip
 
 
@@ -197,7 +203,7 @@ def _dates(r: Left) -> Iterator[_Date]:
         ("p90", _("the same, by 90 % of the paths"), e.p90_month, None, ""),
         ("order", _("order"), e.order_month, e.servers or None,
          _("{weeks} weeks before it, or before the end of a commitment where that is worth more").format(
-             weeks=f"{r.assembled.case.figures['lead_weeks'].value:.0f}")),
+             weeks=figures.written(r.assembled.case.figures["lead_weeks"].value, ".0f"))),
     ):  # fmt: skip
         yield _Date(key=key, name=name, number=number, servers=None if number is None else servers, says=says)
 
@@ -211,7 +217,8 @@ def _meter(r: Left) -> Iterator[Fact]:
     text = _("{amount} {money}").format
     yield Fact(label=_("Premium paid so far"), text=text(amount=_whole(r, e.premium_usd), money=money),
                why=_("cloud bill less what {fleet} would have cost to run, {first} to {last}").format(
-                   fleet=fleet(servers, r.site), first=r.used.months[0], last=r.used.months[-1]))  # fmt: skip
+                   fleet=fleet(servers, r.site), first=figures.year_month(r.used.months[0]),
+                   last=figures.year_month(r.used.months[-1])))  # fmt: skip
     yield Fact(label=_("What leaving costs"), text=text(amount=_whole(r, e.barrier_usd), money=money),
                why=_of_moving(r).format(usd=_whole(r, r.moving_usd), money=money))  # fmt: skip
     yield Fact(label=_("How many to own now"), text=_("{gpus} ({fleet})").format(
@@ -257,7 +264,7 @@ def _meter_chart(r: Left) -> Chart:
     alt = _("A line of the premium from {first} on, {paid} paid by now, against the {barrier} that leaving costs.")
     return Chart(
         title=_("Premium meter"),
-        alt=alt.format(first=r.used.months[0], paid=_whole(r, r.exit.premium_usd),
+        alt=alt.format(first=figures.year_month(r.used.months[0]), paid=_whole(r, r.exit.premium_usd),
                        barrier=_whole(r, r.exit.barrier_usd)),
         spec={"$schema": SCHEMA, "data": {"values": rows}, "layer": [line, rule]},
         note=_("For {fleet}; the rule across is what leaving costs.").format(
@@ -294,11 +301,11 @@ def _waiting(r: Left) -> Iterator[Fact]:
     monthly = r.used.wanted.level.value * r.used.paid.value
     text = _("{weeks} weeks in the middle, in which the cloud bills {usd} {money} all the same")
     yield Fact(label=_("Meanwhile"), text=text.format(
-        weeks=f"{r.assembled.case.figures['lead_weeks'].value:.0f}", usd=_whole(r, monthly * r.lead_months),
-        money=figures.code(r.fx)))  # fmt: skip
+        weeks=figures.written(r.assembled.case.figures["lead_weeks"].value, ".0f"),
+        usd=_whole(r, monthly * r.lead_months), money=figures.code(r.fx)))  # fmt: skip
     if r.payback_months is None:
         shown = _("not within {years}").format(years=years(r.assembled.case.months))
     else:
-        shown = _("{n} months after an order now").format(n=f"{r.payback_months:.1f}")
+        shown = _("{n} months after an order now").format(n=figures.written(r.payback_months, ".1f"))
     yield Fact(label=_("Paid back"), text=shown, why=_("middle figures, {fleet}").format(
         fleet=fleet(max(r.exit.servers, 1), r.site)))  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, words
 from gpuwise.measure.ceilings import Ceilings, Probe
 from gpuwise.measure.check import Checked, Item
 from gpuwise.measure.host import explained
@@ -60,17 +60,17 @@ def _conditions(probe: Probe) -> str:
     if probe.value is None:
         return probe.reason or ""
     shown = {name.replace("_", " "): value for name, value in probe.conditions.items() if name != "range"}
-    return ", ".join(f"{name} {_figure(value)}" for name, value in shown.items())
+    return with_commas(f"{name} {_figure(value)}" for name, value in shown.items())
 
 
 def _figure(value: str | float) -> str:
     if isinstance(value, str):
         return value
-    return figures.count(value) if value >= 1000 else f"{value:g}"
+    return figures.count(value) if value >= 1000 else figures.written(value, "g")
 
 
 def _machine(found: Ceilings) -> Facts:
-    names = ", ".join(device.name for device in found.devices)
+    names = with_commas(device.name for device in found.devices)
     devices = Fact(label=_("Devices"), text=names or _("none"), why="" if names else _("the framework sees none"))
     cpus = found.host.cpus
     return Facts(
@@ -87,7 +87,7 @@ def check_page(found: Checked) -> Page:
 
 
 def _in_short(found: Checked) -> str:
-    missing = ", ".join(item.name for item in found.missing)
+    missing = with_commas(item.name for item in found.missing)
     mark = readiness(found.ready)
     if missing:
         return _("{mark}: {missing} would have to be mended.").format(mark=mark, missing=missing)
@@ -107,7 +107,7 @@ def _items(found: Checked) -> Table:
 
 
 def _meaning(item: Item) -> str:
-    return ". ".join(words(text).rstrip(".") for text in (item.message, item.fix) if text)
+    return _(". ").join(words(text).rstrip(".。") for text in (item.message, item.fix) if text)
 
 
 def _times(found: Checked) -> Facts:
@@ -120,7 +120,7 @@ def _durations(found: Checked) -> Iterator[Fact]:
         if value is not None:
             parts.append(f"{label} {figures.seconds(value)}")
     named = (
-        ("first_step_s", _("First step, in a fresh process"), found.first_step_s, ", ".join(parts)),
+        ("first_step_s", _("First step, in a fresh process"), found.first_step_s, with_commas(parts)),
         ("preparation_s", _("Preparation"), found.preparation_s, found.reasons.get("preparation_s", "")),
     )
     for name, label, value, why in named:

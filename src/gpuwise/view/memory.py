@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpuwise.errors import Message
 from gpuwise.estimate import Interval
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, words
 from gpuwise.memory import MemoryFit
 from gpuwise.model import Candidate, Fx, Prediction, Refusal, Workload
 from gpuwise.predict.memory import MARGIN, Need
@@ -87,7 +87,7 @@ def _need(need_gib: Interval, basis: str) -> Fact:
 
 def _phase(phase: str, parts_gib: Mapping[str, float]) -> Fact:
     sizes = sorted(parts_gib.items(), key=lambda part: -part[1])
-    parts = ", ".join(f"{memory_part(name)} {figures.number(gib)} GiB" for name, gib in sizes)
+    parts = with_commas(f"{memory_part(name)} {figures.number(gib)} GiB" for name, gib in sizes)
     return Fact(label=_("Most is held"), text=memory_phase(phase), why=parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuwise.api.moving import CUT_OVER_H, Moved, Open
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_semicolons, words
 from gpuwise.model import Fx
 from gpuwise.own.gravity import Way
 from gpuwise.view import figures
@@ -47,9 +47,9 @@ def _line(found: Moved) -> str:
     if not found.stated:
         text += " " + _("The line is an assumption: say yours with --link.")
     return text.format(
-        rate=f"{found.line.gbit_per_s:.3g}",
+        rate=figures.written(found.line.gbit_per_s, ".3g"),
         share=figures.percent(found.line.efficiency_fraction),
-        hours=f"{CUT_OVER_H:g}",
+        hours=figures.written(CUT_OVER_H, "g"),
     )
 
 
@@ -86,4 +86,4 @@ def _days(way: Way) -> Cell:
 def _condition(row: Open) -> str:
     """What must be kept to; why the way does not count, or has no price."""
     why = [words(one) for one in (row.why_not, row.way.reason) if one is not None]
-    return "; ".join(filter(None, (row.way.condition, *why)))
+    return with_semicolons(filter(None, (row.way.condition, *why)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import date
 
-from gpuwise.locale import _
+from gpuwise.locale import _, with_commas, with_semicolons
 from gpuwise.model import Fx, Offer
 from gpuwise.offer import Provider, ProviderFact
 from gpuwise.view import figures
@@ -63,7 +63,7 @@ def platform_facts(provider: Provider) -> Facts:
 
 def _origin(fact: ProviderFact) -> str:
     seen = _("{day}, source {ref}").format(day=figures.day(fact.observed), ref=fact.source)
-    return "; ".join(filter(None, (fact.note, seen)))
+    return with_semicolons(filter(None, (fact.note, seen)))
 
 
 def _read_back(name: str) -> Callable[[Offer], Cell]:
@@ -98,7 +98,7 @@ def memory(offer: Offer) -> Cell:
 def market_cell(offer: Offer) -> Cell:
     """The market, with how long one is bound to it: reserved, 12 mo."""
     bound = figures.term(offer.term_h) if offer.market in ("reserved", "dedicated") and offer.term_h else ""
-    return Cell(shown=", ".join(filter(None, (market(offer.market), bound))), value=offer.market)
+    return Cell(shown=with_commas(filter(None, (market(offer.market), bound))), value=offer.market)
 
 
 def seen(offer: Offer) -> Cell:
@@ -107,4 +107,4 @@ def seen(offer: Offer) -> Cell:
 
 
 def _count(number: float | None) -> Cell:
-    return figures.unknown(None) if number is None else Cell(shown=f"{number:g}", value=number)
+    return figures.unknown(None) if number is None else Cell(shown=figures.written(number, "g"), value=number)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuwise.api.owning import Owned
 from gpuwise.estimate import Interval
-from gpuwise.locale import N_, _, ngettext, words
+from gpuwise.locale import N_, _, with_commas, with_semicolons, words
 from gpuwise.own.case import SITES
 from gpuwise.own.decide import PATHS, Outcome, Range
 from gpuwise.own.fleets import Fleet, Year
@@ -61,7 +61,7 @@ def _blocks(r: Owned) -> Iterator[Block]:
     yield Facts(title=_("Energy and carbon"), facts=tuple(_energy(r)))
     yield figures_table(r.assembled.case.figures.by_name)
     if r.assembled.missing:
-        absent = "; ".join(words(each) for each in r.assembled.missing)
+        absent = with_semicolons(words(each) for each in r.assembled.missing)
         yield Text(text=_("Unknown and not contained: {what}.").format(what=absent), role="note")
 
 
@@ -163,7 +163,7 @@ def _cloud(r: Owned) -> str:
         return ""
     prices = [q.usd_per_gpu_hour for q in by_provider(r.assembled.quotes) if q.way == "on-demand"]
     text = _("The cloud is the cheapest price on demand that is known: {provider}, {price} {money} a GPU-hour ({seen})")
-    more = ngettext(".", "; {n} providers ask up to {most}.", len(prices))
+    more = _("; {n} providers ask up to {most}.") if len(prices) > 1 else _(".")
     return (text + more).format(
         provider=quote.offer.provider, price=figures.amount(quote.usd_per_gpu_hour, r.fx), money=figures.code(r.fx),
         seen=figures.of_day(quote.offer.observed, quote.offer.observed_precision), n=len(prices),
@@ -249,7 +249,11 @@ def _held(row: Outcome) -> str:
     for way, rented in row.count.gpus.items():
         low, high = float(rented.min()), float(rented.max())
         if high > 0:
-            number = f"{low:.0f}" if low == high else _("{low} to {high}").format(low=f"{low:.0f}", high=f"{high:.0f}")
+            number = (
+                figures.written(low, ".0f")
+                if low == high
+                else _("{low} to {high}").format(low=figures.written(low, ".0f"), high=figures.written(high, ".0f"))
+            )
             parts.append(f"{number} {option(way)}" if row.option == "mix" else number)
     if row.count.spot and row.option == "mix":
         parts.append(_("rest on spot"))
@@ -279,7 +283,7 @@ def _chance(value: float | None) -> Cell:
 def _months(row: Outcome) -> Cell:
     if row.payback_months is None:
         return word(_("never") if row.gpus else "")
-    return Cell(shown=f"{row.payback_months:.0f}", value=row.payback_months)
+    return Cell(shown=figures.written(row.payback_months, ".0f"), value=row.payback_months)
 
 
 def _refused(r: Owned) -> Iterator[Fact]:
@@ -382,8 +386,12 @@ def _investment(r: Owned) -> Iterator[Fact]:
     one, money = r.investment, figures.code(r.fx)
     assert one is not None
     thousand = _("{value} thousand {money}")
-    total, present = (f"{figures.in_currency(usd, r.fx) / 1000:,.0f}" for usd in (one.total_usd, one.npv_usd))
-    rates = ", ".join(f"{100 * rate:.3g} %" for rate in one.break_even_rates if rate >= 0) or _("no rate from 0 % on")
+    total, present = (
+        figures.written(figures.in_currency(usd, r.fx) / 1000, ",.0f") for usd in (one.total_usd, one.npv_usd)
+    )
+    rates = with_commas(figures.exact_percent(rate, ".3g") for rate in one.break_even_rates if rate >= 0) or _(
+        "no rate from 0 % on"
+    )
     rented, owned = (option(str(name)) for name in (r.decision.rented, r.decision.owned))
     yield Fact(label=_("Compared"), text=_("{owned} in the place of {rented}").format(owned=owned, rented=rented))
     yield Fact(label=_("Saved, undiscounted"), text=thousand.format(value=total, money=money))
@@ -401,7 +409,8 @@ def _life_table(r: Owned) -> Table:
 
     unit = figures.code(r.fx)
     columns: list[Made[OfLife]] = [
-        column("life_years", _("Kept for"), lambda row: Cell(shown=f"{row.life_years:g}", value=row.life_years),
+        column("life_years", _("Kept for"),
+               lambda row: Cell(shown=figures.written(row.life_years, "g"), value=row.life_years),
                kind="number", unit=_("years")),
         column("capital_usd_per_year", _("Price less resale"), lambda row: money(row.capital_usd_per_year),
                kind="number", unit=unit),

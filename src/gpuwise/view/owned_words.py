@@ -57,6 +57,18 @@ FIGURES = {
     "tax_fraction": N_("tax on the purchase"),
     "work_fraction": N_("speed of the owned GPU"),
 }
+UNITS = {
+    "year": N_("year"),
+    "weeks": N_("weeks"),
+    "days": N_("days"),
+    "ratio": N_("ratio"),
+    "1/year": N_("1/year"),
+    "GPU-h/month": N_("GPU-h/month"),
+    "USD/month": N_("USD/month"),
+    "USD/year": N_("USD/year"),
+    "USD/kW-month": N_("USD/kW-month"),
+    "of today's price": N_("of today's price"),
+}
 KINDS = {
     "cloud": N_("cloud"),
     "dedicated": N_("machine by the month"),
@@ -81,7 +93,7 @@ def gpus(number: int) -> str:
 def years(months: int) -> str:
     """1 year; 2.5 years."""
     return ngettext("{n} year", "{n} years", 1 if months == MONTHS_PER_YEAR else 2).format(
-        n=f"{months / MONTHS_PER_YEAR:g}"
+        n=figures.written(months / MONTHS_PER_YEAR, "g")
     )
 
 
@@ -91,6 +103,11 @@ def option(name: str) -> str:
 
 def figure(name: str) -> str:
     return _(FIGURES.get(name, name))
+
+
+def unit_of(name: str) -> str:
+    """The unit of a figure; units of physics and money are the same in every language."""
+    return "" if name == "1" else _(UNITS.get(name, name))
 
 
 def lead(kind: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from gpuwise.errors import Message
 from gpuwise.estimate import Interval
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_semicolons, words
 
 R = TypeVar("R")
 
@@ -75,7 +75,7 @@ class Column:
 
     @property
     def head(self) -> str:
-        return f"{self.title}, {self.unit}" if self.unit else self.title
+        return _("{title}, {unit}").format(title=self.title, unit=self.unit) if self.unit else self.title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ def joined(cells: Sequence[Cell]) -> Cell:
     return replace(
         first,
         shown=" ".join([first.shown, *(cell.shown for cell in more)]),
-        title="; ".join(filter(None, (first.title, *(cell.title for cell in more)))),
+        title=with_semicolons(filter(None, (first.title, *(cell.title for cell in more)))),
     )
 
 

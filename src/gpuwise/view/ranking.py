@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, with_semicolons, words
 from gpuwise.model import Candidate, Fx, Offer, Ranking
 from gpuwise.predict.tested import Tested
 from gpuwise.request import JobFilters, RankRequest, Takes
@@ -36,7 +36,7 @@ def ranking_page(ranking: Ranking, request: RankRequest, fx: Fx | None = None, t
     """The answer to `rank`. fx: the rate of the currency to show, None for USD. tested: what tests of the same
     situation found."""
     rows, given = shown(ranking), setting(ranking, fx, request.deadline_s)
-    names = ", ".join(w.name for w in ranking.workloads)
+    names = with_commas(w.name for w in ranking.workloads)
     page = Page(
         title=_("Where should {workloads} run?").format(workloads=names),
         blocks=tuple(_blocks(ranking, request, rows, given, tested)),
@@ -92,7 +92,7 @@ def unsaid_text(request: JobFilters, *, spot: bool) -> str:
         (request.results_gb is None, _("taking results out (--results-size)")),
     )
     unsaid = [name for missing, name in parts if missing]
-    return _("Unknown and not contained: {parts}.").format(parts=", ".join(unsaid)) if unsaid else ""
+    return _("Unknown and not contained: {parts}.").format(parts=with_commas(unsaid)) if unsaid else ""
 
 
 def _left_unsaid(ranking: Ranking, request: RankRequest) -> Iterator[Text]:
@@ -124,7 +124,7 @@ def _answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest, 
     if fastest.offer.id == cheapest.offer.id:
         yield _("It is also the fastest.")
     else:
-        yield _("Fastest: {what}").format(what=_sentence(fastest, request, given)) + "."
+        yield _("Fastest: {what}").format(what=_sentence(fastest, request, given)) + _(".")
 
 
 def _no_answer(known: Sequence[Candidate], ranking: Ranking, request: RankRequest) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _no_answer(known: Sequence[Candidate], ranking: Ranking, request: RankReques
         if ranking.relaxations:
             yield _("The nearest changes that would admit one stand below.")
         return
-    markets = ", ".join(dict.fromkeys(market(c.offer.market) for c in known))
+    markets = with_commas(dict.fromkeys(market(c.offer.market) for c in known))
     yield _("Only offers without a cost of their own pass the filters: {markets}.").format(markets=markets)
     if request.hours_per_month is None and any(c.offer.market == "owned" for c in known):
         yield _("Say how busy an owned machine is, and it is ranked by its share: --hours-per-month.")
@@ -180,8 +180,10 @@ def _sentence(candidate: Candidate, request: RankRequest, given: Setting) -> str
     money = f"{shown if ends else figures.amount(figure.value, given.fx)} {given.money}"
     if ends:
         money += " " + _("({low} to {high})").format(low=ends[0], high=ends[1])
-    if given.basis == "share" and candidate.cost_share_usd:
-        money += " " + _("as the share of {n} busy hours a month").format(n=f"{request.hours_per_month:g}")
+    if given.basis == "share" and candidate.cost_share_usd and request.hours_per_month:
+        money += " " + _("as the share of {n} busy hours a month").format(
+            n=figures.written(request.hours_per_month, "g")
+        )
     return _("{offer}, {gpus}, {money} in {time}, {price}").format(
         offer=f"{offer.provider} {offer.instance}".strip(), gpus=figures.gpus(offer), money=money,
         time=_time(candidate, given), price=figures.of_day(offer.observed, offer.observed_precision),
@@ -211,11 +213,11 @@ def _length(candidate: Candidate, given: Setting) -> str:
 def _sure(candidate: Candidate, as_of: date) -> str:
     """How sure the claim is, so that nobody takes a coin's toss, or a price that may be gone, for a fact."""
     if candidate.p_cheapest is None:
-        return "."
+        return _(".")
     doubts = _(" and ").join(_doubts(candidate.offer, as_of))
     said = _(". Of the offers ranked it is the cheapest with a probability of {chance}, at prices as old as stated")
     own = _("; its own price is {doubts}").format(doubts=doubts) if doubts else ""
-    return said.format(chance=figures.chance_in_words(candidate.p_cheapest)) + own + "."
+    return said.format(chance=figures.chance_in_words(candidate.p_cheapest)) + own + _(".")
 
 
 def _doubts(offer: Offer, as_of: date) -> Iterator[str]:
@@ -240,7 +242,7 @@ def _assumptions(ranking: Ranking, request: RankRequest, rows: Sequence[Candidat
     yield from _copying(request, rows)
     if request.hours_per_month is not None:
         hours = _("{n} a month; monthly and owned machines are ranked by this job's share").format(
-            n=f"{request.hours_per_month:g}")  # fmt: skip
+            n=figures.written(request.hours_per_month, "g"))  # fmt: skip
         yield Fact(label=_("Busy hours"), text=hours)
     if request.jobs > 1:
         several = _("{n}, one after another; figures are for all of them").format(n=request.jobs)
@@ -282,7 +284,7 @@ def _prepared(candidate: Candidate) -> bool:
 
 def _left_out(ranking: Ranking) -> Table:
     several = len(ranking.workloads) > 1
-    steps = "; ".join(f"{rule(name)} {figures.count(left)}" for name, left in _funnel(ranking))
+    steps = with_semicolons(f"{rule(name)} {figures.count(left)}" for name, left in _funnel(ranking))
     rows = sorted(ranking.counts.items(), key=lambda item: -item[1])
     once = _("counted once for each job")
     return Table(
@@ -338,7 +340,7 @@ def _sources(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Ite
         seen = _("seen from {oldest} to {newest}").format(oldest=ranking.oldest, newest=ranking.newest)
         yield Fact(label=_("Prices"), text=seen)
     for key, number in Counter(c.offer.source.ref for c in rows).most_common():
-        text = f"{ranking.sources.get(key, key)} ({number})"
+        text = _("{what} ({n})").format(what=ranking.sources.get(key, key), n=number)
         yield Fact(label=_("Source {key}").format(key=key), text=text)
     if rows:
         yield Fact(label=_("Speeds"), text=_counted(method(c.prediction.method) for c in rows))
@@ -351,4 +353,4 @@ def _sources(ranking: Ranking, rows: Sequence[Candidate], given: Setting) -> Ite
 
 
 def _counted(names: Iterable[str]) -> str:
-    return ", ".join(f"{name} ({n})" for name, n in Counter(names).most_common())
+    return with_commas(_("{what} ({n})").format(what=name, n=n) for name, n in Counter(names).most_common())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuwise.errors import Message
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_colon, with_commas, with_semicolons, words
 from gpuwise.measure.forecast import forecast, per_accelerator
 from gpuwise.measure.record import Epoch, LoaderTimes, Rank, Record, Stages
 from gpuwise.measure.verdict import Finding, Judgement
@@ -101,7 +101,7 @@ def _foot(record: Record, number: int | None) -> str:
 def _verdict(judgement: Judgement) -> Iterator[Fact]:
     yield from (Fact(label=_("Evidence"), text=words(e)) for e in judgement.evidence)
     if judgement.gain:
-        text = _("up to {factor} times as fast").format(factor=f"{judgement.gain.factor:.2f}")
+        text = _("up to {factor} times as fast").format(factor=figures.written(judgement.gain.factor, ".2f"))
         yield Fact(label=_("Largest possible gain"), text=text, why=words(judgement.gain.assumes))
     if judgement.fix:
         yield Fact(label=_("What to do"), text=words(judgement.fix))
@@ -143,7 +143,7 @@ def _utilisation(record: Record) -> Iterator[Fact]:
     if work is not None and mfu is not None and work.peak_tflops:
         convention = _("2 × MAC, forward and backward, without recomputation; against {peak} TFLOPS: {source}")
         why = convention.format(peak=figures.number(work.peak_tflops), source=work.peak_source or _("unknown"))
-        yield Fact(label=_("MFU"), text=f"{100 * mfu:.1f} %", why=why)
+        yield Fact(label=_("MFU"), text=figures.exact_percent(mfu, ".1f"), why=why)
     elif work is not None and "peak_tflops" in work.reasons:
         yield Fact(label=_("MFU"), text=_("unknown"), why=words(work.reasons["peak_tflops"]))
 
@@ -164,7 +164,7 @@ def _forecast(record: Record) -> Iterator[Fact]:
     )
     low, high = figures.seconds(epoch.train_s.low), figures.seconds(epoch.train_s.high)
     text = _("{time} ({low} to {high})").format(time=figures.seconds(epoch.train_s.value), low=low, high=high)
-    yield Fact(label=_("An epoch"), text=text, why=f"{why}; " + _("without validation and start"))
+    yield Fact(label=_("An epoch"), text=text, why=with_semicolons((why, _("without validation and start"))))
 
 
 def _step_note(record: Record) -> str:
@@ -180,7 +180,7 @@ def _step_note(record: Record) -> str:
     ]
     if pace.micro_batches > 1:
         parts.insert(0, _("one optimizer step = {n:g} micro-batches").format(n=pace.micro_batches))
-    return "; ".join(parts)
+    return with_semicolons(parts)
 
 
 def _beside(record: Record) -> Iterator[Fact]:
@@ -206,7 +206,7 @@ def _beside(record: Record) -> Iterator[Fact]:
     if record.overhead_fraction is not None:
         yield Fact(
             label=_("Cost of measuring"),
-            text=f"{100 * record.overhead_fraction:.2f} %",
+            text=figures.exact_percent(record.overhead_fraction, ".2f"),
             why=record.overhead_method or "",
         )
 
@@ -249,7 +249,7 @@ def _stage_chart(record: Record, rows: list[tuple[str, float]]) -> Chart:
         "encoding": {"y": {"field": "stage", "type": "nominal", "title": None, "sort": order}, "x": axis},
         "layer": [bar, label],
     }
-    alt = _("Bars: {stages}.").format(stages=", ".join(f"{one['stage']} {one['text']}" for one in shown))
+    alt = _("Bars: {stages}.").format(stages=with_commas(f"{one['stage']} {one['text']}" for one in shown))
     return Chart(title=_("Where a step goes"), alt=alt, spec=spec, flat=True)
 
 
@@ -289,14 +289,14 @@ def loader_text(loader: LoaderTimes) -> str:
     seen = [f"{name} {figures.number(MS * value)}" for name, value in named if value is not None]
     if not seen and loader.fetch_s is not None:
         seen = [_("all of it {ms}").format(ms=figures.number(MS * loader.fetch_s))]
-    return _("{parts} ms a sample in the loader").format(parts=", ".join(seen)) if seen else ""
+    return _("{parts} ms a sample in the loader").format(parts=with_commas(seen)) if seen else ""
 
 
 def _stage_notes(stages: Stages | None) -> Iterator[str]:
     if stages is not None:
         if stages.launch_only:
             yield _("Forward and backward are times of launching work, not of the device doing it.")
-        yield from (f"{stage(name.removesuffix('_s'))}: {words(why)}" for name, why in stages.reasons.items())
+        yield from (with_colon(stage(name.removesuffix("_s")), words(why)) for name, why in stages.reasons.items())
 
 
 # ---- findings, limits, epochs, ranks ----
@@ -337,7 +337,7 @@ def _limits(record: Record) -> Iterator[Fact]:
 def _epochs(epochs: tuple[Epoch, ...]) -> Table:
     columns: list[Made[Epoch]] = [
         column("number", _("Epoch"), lambda e: Cell(shown=str(e.number), value=e.number), kind="number"),
-        column("loss", _("Loss"), lambda e: Cell(shown=f"{e.loss:.4f}", value=e.loss), kind="number"),
+        column("loss", _("Loss"), lambda e: Cell(shown=figures.written(e.loss, ".4f"), value=e.loss), kind="number"),
         column("accuracy_fraction", _("Accuracy"), _accuracy, kind="number"),
         column("train_s", _("Training"), lambda e: Cell(shown=figures.number(e.train_s), value=e.train_s),
                kind="number", unit=_("s")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwise.locale import _, ngettext, words
+from gpuwise.locale import _, ngettext, with_commas, with_semicolons, words
 from gpuwise.measure.compare import Comparison
 from gpuwise.measure.record import Record
 from gpuwise.measure.verdict import judge
@@ -52,7 +52,7 @@ def _named(row: Row) -> Cell:
 
 
 def _devices(record: Record) -> str:
-    names = ", ".join(dict.fromkeys(device.name for device in record.devices))
+    names = with_commas(dict.fromkeys(device.name for device in record.devices))
     return f"{record.setup.processes} × {names}" if names else _("unknown")
 
 
@@ -71,7 +71,9 @@ def _accuracy(record: Record) -> Cell:
     if not found:
         return word("")
     return Cell(
-        shown=f"{100 * found[-1]:.1f} %", value=found[-1], title=_("on what was held out, after the last epoch")
+        shown=figures.exact_percent(found[-1], ".1f"),
+        value=found[-1],
+        title=_("on what was held out, after the last epoch"),
     )
 
 
@@ -108,5 +110,5 @@ def _step(record: Record) -> Cell:
 
 def _ratio(comparison: Comparison) -> list[str]:
     if comparison.ratio is None:
-        return [_("Ratio unknown: {why}.").format(why="; ".join(comparison.reasons.values()))]
+        return [_("Ratio unknown: {why}.").format(why=with_semicolons(comparison.reasons.values()))]
     return [_("Speed of B / speed of A: {ratio}, 80 % interval.").format(ratio=figures.interval(comparison.ratio))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, words
 from gpuwise.model import Fx, Prediction
 from gpuwise.rank.several import Several
 from gpuwise.view import figures
@@ -53,7 +53,7 @@ def _time(row: Several, unit: str) -> Cell:
 def _added(row: Several) -> Cell:
     if row.added_fraction is None:
         return Cell(shown="–" if row.accelerators == 1 else _("unknown"))
-    return Cell(shown=f"{100 * row.added_fraction:.0f} %", value=row.added_fraction)
+    return Cell(shown=figures.exact_percent(row.added_fraction, ".0f"), value=row.added_fraction)
 
 
 def _bill(row: Several, fx: Fx | None) -> Cell:
@@ -71,7 +71,7 @@ def _notes(rows: Sequence[Several]) -> list[str]:
         if "candidate" in row.reasons:
             missing.setdefault(words(row.reasons["candidate"]), []).append(str(row.accelerators))
     said = _("{numbers}: {reason}.")
-    return [*notes, *(said.format(numbers=", ".join(numbers), reason=reason) for reason, numbers in missing.items())]
+    return [*notes, *(said.format(numbers=with_commas(numbers), reason=reason) for reason, numbers in missing.items())]
 
 
 def _many_jobs(rows: Sequence[Several], fx: Fx | None) -> list[Made[Several]]:

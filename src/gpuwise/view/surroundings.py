@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_colon, with_commas, with_semicolons, words
 from gpuwise.measure.energy import energy_total
 from gpuwise.measure.record import DeviceLoad, Gauge, Record
 from gpuwise.view import figures
@@ -23,21 +23,23 @@ def device_facts(record: Record, load: DeviceLoad) -> Iterator[Fact]:
     name = device.name if device else _("device {n}").format(n=load.index)
     limit = device.power_limit_w if device else None
     text = _("{gauge} W") + (_(" of {limit} W").format(limit=figures.number(limit)) if limit else "")
-    yield from _gauged(f"{name}: " + _("power"), load.power_w, text)
-    yield from _gauged(f"{name}: " + _("clock"), load.clock_mhz, _("{gauge} MHz"))
-    yield from _gauged(f"{name}: " + _("temperature"), load.temperature_c, _("{gauge} °C"))
+    yield from _gauged(with_colon(name, _("power")), load.power_w, text)
+    yield from _gauged(with_colon(name, _("clock")), load.clock_mhz, _("{gauge} MHz"))
+    yield from _gauged(with_colon(name, _("temperature")), load.temperature_c, _("{gauge} °C"))
     busy = _("share of the time in which any kernel ran: not how much of the chip worked")
-    yield from _gauged(f"{name}: " + _("busy"), load.busy_fraction, _("{gauge} %"), 100, busy)
+    yield from _gauged(with_colon(name, _("busy")), load.busy_fraction, _("{gauge} %"), 100, busy)
     if load.energy_j is not None:
         how = _("{source}, sampled every {s} s").format(source=energy(load.energy_source), s=_number(load.interval_s))
-        yield Fact(label=f"{name}: " + _("energy"), text=_("{j} J").format(j=figures.number(load.energy_j)), why=how)
+        yield Fact(
+            label=with_colon(name, _("energy")), text=_("{j} J").format(j=figures.number(load.energy_j)), why=how
+        )
     if load.allocated_gib is not None:
         text = _("{gib} GiB at most").format(gib=figures.number(load.allocated_gib))
-        yield Fact(label=f"{name}: " + _("memory"), text=text, why=_("allocated by the framework"))
+        yield Fact(label=with_colon(name, _("memory")), text=text, why=_("allocated by the framework"))
     for reason, share in load.throttled.items():
-        yield Fact(label=f"{name}: " + _("slowed down"), text=figures.percent(share), why=throttle(reason))
+        yield Fact(label=with_colon(name, _("slowed down")), text=figures.percent(share), why=throttle(reason))
     for what, why in load.reasons.items():
-        yield Fact(label=f"{name}: {gauge(what)}", text=_("unknown"), why=words(why))
+        yield Fact(label=with_colon(name, gauge(what)), text=_("unknown"), why=words(why))
 
 
 def _gauged(label: str, seen: Gauge | None, text: str, scale: float = 1.0, why: str = "") -> Iterator[Fact]:
@@ -53,11 +55,11 @@ def _number(value: float | None) -> str:
 
 def host_facts(record: Record) -> Iterator[Fact]:
     cpus, load = record.host.cpus, record.host_load
-    rules = ", ".join(f"{rule} {figures.exact_number(n)}" for rule, n in cpus.rules.items())
+    rules = with_commas(f"{rule} {figures.exact_number(n)}" for rule, n in cpus.rules.items())
     allowed = _("{allowed} of {host} allowed").format(
         allowed=figures.exact_number(cpus.allowed), host=figures.count(cpus.host)
     )
-    yield Fact(label=_("CPUs"), text=allowed, why="; ".join(filter(None, (cpus.model, rules))))
+    yield Fact(label=_("CPUs"), text=allowed, why=with_semicolons(filter(None, (cpus.model, rules))))
     if load is not None:
         yield from _gauged(_("CPU of the job"), load.job_fraction, _("{gauge} % of the allowed"), 100)
         yield from _gauged(_("CPU of others"), load.others_fraction, _("{gauge} % of the allowed"), 100)
@@ -77,12 +79,16 @@ def energy_facts(record: Record) -> Iterator[Fact]:
         return
     parts = [f"{c.name} {figures.number(c.energy_j)} J, {energy(c.source)}" for c in found.components if c.energy_j]
     if found.total_j is not None:
-        yield Fact(label=_("Total"), text=_("{j} J").format(j=figures.number(found.total_j)), why="; ".join(parts))
+        yield Fact(
+            label=_("Total"), text=_("{j} J").format(j=figures.number(found.total_j)), why=with_semicolons(parts)
+        )
         return
-    missing = [f"{c.name}: {words(c.reason) if c.reason else _('unknown')}" for c in found.components if not c.energy_j]
-    yield Fact(label=_("Total"), text=_("unknown"), why="; ".join(missing))
+    missing = [
+        with_colon(c.name, words(c.reason) if c.reason else _("unknown")) for c in found.components if not c.energy_j
+    ]
+    yield Fact(label=_("Total"), text=_("unknown"), why=with_semicolons(missing))
     known = _("{j} J").format(j=figures.number(found.measured_j + found.modelled_j))
-    yield Fact(label=_("Of the known parts"), text=known, why="; ".join(parts))
+    yield Fact(label=_("Of the known parts"), text=known, why=with_semicolons(parts))
 
 
 def usable_facts(record: Record) -> Iterator[Fact]:
@@ -125,13 +131,13 @@ def setup_facts(record: Record) -> Iterator[Fact]:
             yield Fact(label=label, text=str(value))
     for reason, n in record.skipped.items():
         yield Fact(label=_("Left out of the data"), text=figures.count(n), why=reason)
-    versions = ", ".join(f"{name} {version}" for name, version in setup.software.items())
+    versions = with_commas(f"{name} {version}" for name, version in setup.software.items())
     yield Fact(label=_("Versions"), text=versions or _("unknown"), why="" if versions else _("not seen in this run"))
 
 
 def _choices(record: Record) -> Iterator[tuple[str, object]]:
     setup = record.setup
-    devices = ", ".join(dict.fromkeys(d.name for d in record.devices))
+    devices = with_commas(dict.fromkeys(d.name for d in record.devices))
     yield _("Device"), f"{setup.processes} × {devices}" if devices and setup.processes > 1 else devices
     yield _("Model"), setup.model
     yield _("Data"), setup.data

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from gpuwise.locale import N_, _
+import re
+from functools import cache
+
+from gpuwise.locale import N_, _, number
 
 MARKETS = {
     "on-demand": N_("on-demand"),
@@ -50,6 +53,9 @@ RULES = {
     "deadline": N_("takes longer than --deadline"),
     "budget": N_("costs more than --budget"),
 }
+
+SAMPLES = {"image": N_("image"), "sequence": N_("sequence")}
+"""What a workload trains on; a person's own may be called as they like."""
 
 MEMORY_VERDICTS = {
     "fits": N_("fits"),
@@ -112,8 +118,24 @@ ERRORS = {
     "internet_gb_per_s": N_("rate of data from elsewhere"),
     "spot_available_fraction": N_("how long one waits for spot machines"),
     "shared_host_cpu_fraction": N_("what others take of the host"),
+    "vcpu_cpus": N_("what a vCPU is worth"),
+    "image_load_s": N_("time to load an image"),
+    "store": N_("rate of the store"),
+    "software and memory format": N_("software and memory format"),
+    "whether the host or the device limits": N_("whether the host or the device limits"),
+    "CPU time to load a sample": N_("CPU time to load a sample"),
+    "the time as you stated it": N_("the time as you stated it"),
+    "epochs to target": N_("epochs to target"),
+    "growth of epochs with the batch": N_("growth of epochs with the batch"),
 }
-"""Assumptions as parts of an error budget."""
+"""Assumptions and other errors as parts of an error budget."""
+
+ERRORS_OF = (
+    N_("own ways of {name}"), N_("networks like {name}"), N_("what {name} reaches"), N_("data sheet of {name}"),
+    N_("matrix rate of {name}"), N_("hosts differ, {name}"), N_("host {name}"), N_("variant unknown {name}"),
+    N_("price age {name}"), N_("waiting for {name}"), N_("losses of {name}"), N_("scaling {name}"),
+)  # fmt: skip
+"""Errors that belong to something, by whose name they are told apart."""
 
 LINES = {
     "preparation": N_("preparation"),
@@ -338,7 +360,7 @@ def platform_fact(name: str) -> str:
 
 def platform_value(name: str, value: str) -> str:
     return (
-        f"{float(value):g}"
+        number(f"{float(value):g}")
         if name.endswith(("_s", "_h", "_usd_per_gb_month"))
         else _(PLATFORM_VALUES.get(value, value))
     )
@@ -389,7 +411,19 @@ def field(name: str) -> str:
 
 
 def error(name: str) -> str:
+    if name not in ERRORS and (found := _owned_error(name)):
+        return _(found[0]).format(name=found[1])
     return _(ERRORS.get(name, name))
+
+
+@cache
+def _owned_error(name: str) -> tuple[str, str] | None:
+    """The text of an error that belongs to something, and that thing."""
+    for text in ERRORS_OF:
+        head, _place, tail = text.partition("{name}")
+        if found := re.fullmatch(re.escape(head) + "(.+)" + re.escape(tail), name):
+            return text, found[1]
+    return None
 
 
 def line(kind: str) -> str:
@@ -406,6 +440,10 @@ def market(name: str) -> str:
 
 def rule(name: str) -> str:
     return _(RULES.get(name, name.replace("_", " ")))
+
+
+def sample(name: str) -> str:
+    return _(SAMPLES.get(name, name))
 
 
 def memory_verdict(name: str) -> str:

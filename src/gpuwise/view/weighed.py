@@ -11,7 +11,7 @@ from gpuwise.model import Assumption, Fx
 from gpuwise.own.sensitivity import SMALL, Weight, Weights
 from gpuwise.view import figures
 from gpuwise.view.chart import SCHEMA
-from gpuwise.view.owned_words import figure, lead
+from gpuwise.view.owned_words import figure, lead, unit_of
 from gpuwise.view.page import Cell, Chart, Fact, Made, Table, column, tabulate, word
 
 WEIGHTS_SHOWN = 8
@@ -56,7 +56,7 @@ def _four_digits(value: float) -> str:
 
 def thousands(usd: float, fx: Fx | None) -> Cell:
     """Money that may be below 0, in thousands; what rounds to 0 has no sign."""
-    return Cell(shown=f"{round(figures.in_currency(usd, fx) / 1000, 0) + 0.0:,.0f}", value=usd)
+    return Cell(shown=figures.written(round(figures.in_currency(usd, fx) / 1000, 0) + 0.0, ",.0f"), value=usd)
 
 
 def tornado(weights: Weights, fx: Fx | None, saved: str, note: str) -> Chart:
@@ -84,7 +84,7 @@ def tornado(weights: Weights, fx: Fx | None, saved: str, note: str) -> Chart:
             "Bar of the saving over the range of {n} figure, around {middle}.",
             "Bars of the saving over the range of each of {n} figures, around {middle}.",
             len(rows),
-        ).format(n=len(rows), middle=f"{middle:,.0f}"),
+        ).format(n=len(rows), middle=figures.written(middle, ",.0f")),
         spec={"$schema": SCHEMA, "data": {"values": rows}, "layer": [bars, line]},
         note=note,
         flat=True,
@@ -98,7 +98,7 @@ def lead_facts(leads: Iterable[LeadTime]) -> Iterator[Fact]:
         soon = ngettext("at once, up to {high} week", "at once, up to {high} weeks", number)
         later = ngettext("{low} to {high} week", "{low} to {high} weeks", number)
         text = (later if row.low_weeks >= SOON_WEEKS else soon).format(
-            low=f"{row.low_weeks:.3g}", high=f"{row.high_weeks:.3g}"
+            low=figures.written(row.low_weeks, ".3g"), high=figures.written(row.high_weeks, ".3g")
         )
         yield Fact(label=lead(row.kind), text=text, why=f"{row.source}, {row.observed}")
 
@@ -109,7 +109,7 @@ def figures_table(known: Mapping[str, Assumption]) -> Table:
         column("figure", _("Figure"), lambda row: Cell(shown=figure(row.name), title=row.name, value=row.name)),
         column("value", _("Value"), lambda row: Cell(shown=_four_digits(row.value), value=row.value), kind="number"),
         column("range", _("Range"), lambda row: word("" if row.low is None else in_range(row))),
-        column("unit", _("Unit"), lambda row: word("" if row.unit == "1" else row.unit)),
+        column("unit", _("Unit"), lambda row: word(unit_of(row.unit))),
         column("source", _("Origin"), _origin),
     ]  # fmt: skip
     rows = [one for _name, one in sorted(known.items()) if one.source != "none"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuwise.estimate import Z80
-from gpuwise.locale import _, words
+from gpuwise.locale import _, with_commas, with_semicolons, words
 from gpuwise.model import Candidate, Workload
 from gpuwise.predict.memory import Need
 from gpuwise.view import figures
 from gpuwise.view.memory import need_facts
 from gpuwise.view.page import Fact, Facts, Page, Text
-from gpuwise.view.vocabulary import field
+from gpuwise.view.vocabulary import field, sample
 
 BYTES_PER_MIB = 2**20
 STATED = "job"
@@ -44,12 +44,12 @@ def job_text(workload: Workload) -> str:
         return _("{title}: nothing but its time on some GPUs is known").format(title=_(workload.title))
     if workload.undecided:
         return _("{title}: duration unknown, batch {batch} a GPU, {precision}").format(
-            title=workload.title, batch=workload.batch_per_accelerator, precision=workload.precision
+            title=_(workload.title), batch=workload.batch_per_accelerator, precision=workload.precision
         )
     return _("{title}: {samples} samples ({sample}) × {epochs} epochs, batch {batch} a GPU, {precision}").format(
-        title=workload.title,
+        title=_(workload.title),
         samples=figures.count(workload.samples),
-        sample=workload.sample,
+        sample=sample(workload.sample),
         epochs=epochs_text(workload),
         batch=workload.batch_per_accelerator,
         precision=workload.precision,
@@ -60,8 +60,8 @@ def epochs_text(workload: Workload) -> str:
     """A number, or P10, P50 and P90 of one that is not known."""
     stop = workload.stop
     if stop is None:
-        return f"{workload.epochs:g}"
-    low, middle, high = (f"{n:.3g}" for n in (stop.p10_epochs, stop.p50_epochs, stop.p90_epochs))
+        return figures.written(workload.epochs, "g")
+    low, middle, high = (figures.written(n, ".3g") for n in (stop.p10_epochs, stop.p50_epochs, stop.p90_epochs))
     said = _("{middle} (P10 {low}, P90 more than {high})") if stop.open_ended else _("{middle} (P10 {low}, P90 {high})")
     return said.format(low=low, middle=middle, high=high)
 
@@ -74,15 +74,21 @@ def end_facts(workload: Workload) -> Iterator[Fact]:
     text = _("as earlier runs did")
     if rule is not None:
         text = _("when accuracy stops growing: {least} to {most} epochs, patience {patience}").format(
-            least=f"{rule.least_epochs:g}", most=f"{rule.most_epochs:g}", patience=f"{rule.patience_epochs:g}"
+            least=figures.written(rule.least_epochs, "g"),
+            most=figures.written(rule.most_epochs, "g"),
+            patience=figures.written(rule.patience_epochs, "g"),
         )
     elif workload.target_fraction is not None:
-        text = _("at an accuracy of {percent} %").format(percent=f"{100 * workload.target_fraction:.4g}")
-    yield Fact(label=_("Training ends"), text=text, why="; ".join(words(note) for note in stop.notes))
+        text = _("at an accuracy of {percent} %").format(percent=figures.written(100 * workload.target_fraction, ".4g"))
+    yield Fact(label=_("Training ends"), text=text, why=with_semicolons(words(note) for note in stop.notes))
     if stop.at:
         grows = _("× batch^{power} ({low} to {high}): more GPUs at the same batch a GPU need more epochs")
         low, high = (max(0.0, stop.growth + side * Z80 * stop.growth_sd) for side in (-1, 1))
-        text = grows.format(power=f"{stop.growth:.2f}", low=f"{low:.2f}", high=f"{high:.2f}")
+        text = grows.format(
+            power=figures.written(stop.growth, ".2f"),
+            low=figures.written(low, ".2f"),
+            high=figures.written(high, ".2f"),
+        )
         yield Fact(label=_("Epochs grow"), text=text)
 
 
@@ -104,7 +110,7 @@ def assumed(workload: Workload) -> str:
     names = [name for name in workload.assumed if name not in workload.undecided]
     if not names:
         return ""
-    parts = ", ".join(map(field, names))
+    parts = with_commas(map(field, names))
     return _("assumed: {parts}; the reasons: gpuwise describe {name}").format(parts=parts, name=workload.name)
 
 
@@ -112,7 +118,7 @@ def _in_short(workload: Workload) -> str:
     return _(
         "{title}: {gmacs} GMAC and {activations} million activations a sample, {parameters} million parameters."
     ).format(
-        title=workload.title,
+        title=_(workload.title),
         gmacs=figures.number(workload.gmacs),
         activations=figures.number(workload.activations_m),
         parameters=figures.number(workload.parameters_m),
@@ -127,7 +133,10 @@ def _job(workload: Workload) -> Iterator[Fact]:
     yield Fact(
         label=_("Model"), text=_("{model}, family {family}").format(model=workload.model, family=workload.family)
     )
-    samples, epochs = f"{figures.count(workload.samples)} ({workload.sample})", epochs_text(workload)
+    samples, epochs = (
+        _("{what} ({n})").format(what=figures.count(workload.samples), n=sample(workload.sample)),
+        epochs_text(workload),
+    )
     for name, label, text in (("samples", _("Samples in an epoch"), samples), ("epochs", _("Epochs"), epochs)):
         unstated = Fact(label=label, text=_("unknown"), why=_("nobody stated it: no time and no total can be told"))
         yield unstated if name in workload.undecided else fact(name, label, text)
@@ -136,7 +145,7 @@ def _job(workload: Workload) -> Iterator[Fact]:
     yield fact("precision", _("Precision"), workload.precision)
     yield _accuracy(workload)
     if workload.measured_as:
-        yield Fact(label=_("Measured as"), text=", ".join(workload.measured_as))
+        yield Fact(label=_("Measured as"), text=with_commas(workload.measured_as))
 
 
 def _accuracy(workload: Workload) -> Fact:
@@ -170,7 +179,7 @@ def _counts(workload: Workload) -> Iterator[Fact]:
     parameters = _("{n} million").format(n=figures.exact_number(workload.parameters_m))
     yield Fact(label=_("Parameters"), text=parameters)
     state = _("{gib} GiB: weights, gradients and optimizer, {bytes} bytes a parameter")
-    text = state.format(gib=figures.number(state_gib), bytes=f"{workload.state_bytes_per_parameter:g}")
+    text = state.format(gib=figures.number(state_gib), bytes=figures.written(workload.state_bytes_per_parameter, "g"))
     yield Fact(label=_("Training state"), text=text, why=_(state_why))
     yield Fact(label=_("Gradients"), text=_("{mib} MiB a step").format(mib=figures.number(gradient_mib)))
     yield from _peak(workload)
