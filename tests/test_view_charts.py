@@ -6,16 +6,20 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from gpuwise import faces
+from gpuwise.cli import Session, program
 from gpuwise.rank.history import Quarter, price_history
 from gpuwise.render.data import plain
 from gpuwise.render.vega import still
-from gpuwise.request import AccuracyRequest, DataRequest, parse
+from gpuwise.request import AccuracyRequest, DataRequest, OwnRequest, RankRequest, parse
 from gpuwise.store import package
+from gpuwise.view import figures
 from gpuwise.view.catalogue_charts import price_history_blocks
 from gpuwise.view.chart import ticks
 from gpuwise.view.page import Chart, Page, Table
+from tests.pages import make_offer
 
 DAY = date(2026, 12, 1)
 OURS = """\
@@ -140,3 +144,68 @@ def test_an_axis_has_marks_enough_to_be_read(low, high, least):
 def test_every_chart_can_be_drawn_still(h100):
     assert still(chart(h100.page())).startswith("<svg")
     assert still(chart(asked(action="list", by=["gpu,provider"]).page())).startswith("<svg")
+
+
+# ---- owning over time ----
+
+
+def test_a_point_shows_where_an_option_breaks_even():
+    answer = faces.own(parse(OwnRequest, {"demand": "40 GPUs", "gpu": "H100-SXM", "provider": "aws"}), today=DAY)
+    (drawn,) = (b for b in answer.page().blocks if isinstance(b, Chart) and "cash flow" in b.title)
+    lines, points = (layer["data"]["values"] for layer in drawn.spec["layer"])
+    options = answer.result.decision.outcomes
+    assert sorted(point["month"] for point in points) == sorted(
+        one.payback_months for one in options.values() if one.payback_months is not None
+    )
+    cloud = [row["paid"] for row in lines if row["option"] == "all cloud, on demand"]
+    for point in points:
+        month = int(point["month"])
+        assert cloud[month] * 0.999 <= point["paid"] <= cloud[month + 1] * 1.001, "on the line of the cloud"
+
+
+# ---- prices in one unit ----
+
+
+@pytest.mark.parametrize(("per", "shown"), [("charged", "0.30 /h"), ("hour", "0.30 /h"), ("month", "219.00 /month")])
+def test_a_price_is_shown_in_the_unit_that_was_asked_for_and_keeps_its_value(per, shown):
+    cell = figures.price(make_offer("vast", "x", "rtx-3090", 1, 0.30), None, per=per)
+    assert (cell.shown, cell.value) == (shown, 0.30)
+
+
+def test_a_price_by_the_month_reads_by_the_hour_as_if_used_all_of_it():
+    monthly = make_offer(
+        "hetzner", "GEX44", "rtx-4000-ada", 1, 0.30, market="dedicated", price_unit="month", term_h=730.0
+    )
+    assert figures.price(monthly, None, per="hour").shown == "0.30 /h"
+    assert figures.price(monthly, None).shown == figures.price(monthly, None, per="month").shown == "219.00 /month"
+
+
+def test_a_ranking_by_the_month_is_the_same_ranking():
+    usual, monthly = (
+        faces.rank(parse(RankRequest, {"workloads": ["painter-heavy"], "limit": "5", "price-per": per}), today=DAY)
+        for per in ("charged", "month")
+    )
+    shown = [table(one.page(), "Offers") for one in (usual, monthly)]
+    assert column(shown[0], "price_usd_per_hour") == column(shown[1], "price_usd_per_hour")
+    place = next(i for i, one in enumerate(shown[1].columns) if one.key == "price_usd_per_hour")
+    assert all(row[place].shown.endswith("/month") for row in shown[1].rows)
+
+
+# ---- pictures from the command line ----
+
+
+def test_charts_are_written_as_pictures(tmp_path: Path):
+    words = ("own", "--demand", "40 GPUs", "--gpu", "H100-SXM", "--provider", "aws", "--chart", str(tmp_path / "c.svg"))
+    said = CliRunner().invoke(program, words, obj=Session(today=DAY))
+    assert said.exit_code == 0, said.output
+    assert (tmp_path / "c.svg").read_text("utf-8").startswith("<svg")
+    assert (tmp_path / "c-2.svg").exists()
+    png = ("data", "list", "--by", "gpu,provider", "--chart", str(tmp_path / "d.png"))
+    assert CliRunner().invoke(program, png, obj=Session(today=DAY)).exit_code == 0
+    assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_of_another_kind_is_refused_before_any_work(tmp_path: Path):
+    said = CliRunner().invoke(program, ("data", "list", "--chart", str(tmp_path / "c.pdf")), obj=Session(today=DAY))
+    assert said.exit_code == 2
+    assert ".svg" in said.stderr

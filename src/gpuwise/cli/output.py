@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -39,6 +40,11 @@ def output_options(verb: str) -> list[click.Option]:
     return [
         *forms,
         click.Option(["--html"], metavar="FILE", help=N_("Write a self-contained report; - prints it.")),
+        click.Option(
+            ["--chart"],
+            metavar="FILE",
+            help=N_("Write the charts as pictures, .svg or .png; a second one goes to FILE-2."),
+        ),
         *own,
         click.Option(["--bom"], is_flag=True, help=N_("With --csv: begin with a byte-order mark, for spreadsheets.")),
         click.Option(["--width"], metavar="N", help=N_("Columns to fill (default: the terminal's). Example: 120")),
@@ -50,12 +56,14 @@ def output_options(verb: str) -> list[click.Option]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """form: what standard output gets: text, or one of DOCUMENTS. files: form -> path of a file to write beside it."""
+    """form: what standard output gets: text, or one of DOCUMENTS. files: form -> path of a file to write beside it.
+    chart: where the pictures of the page go."""
 
     form: str
     files: Mapping[str, str]
     bom: bool
     width: int
+    chart: str | None = None
 
     def show(self, answer: Answer) -> None:
         """Files first, so that a reader of the pipe who leaves early costs nothing; then the result."""
@@ -64,6 +72,8 @@ class Output:
         for form, path in self.files.items():
             write_text(path, DOCUMENTS[form](answer))
             streams.note(_("Written: {path}").format(path=path))
+        if self.chart:
+            _write_charts(answer, Path(self.chart))
         self._print(answer)
         if self.form in ("csv", "markdown"):  # which have no place for them
             for warning in _warnings(answer):
@@ -92,9 +102,34 @@ def output(given: Mapping[str, Any]) -> Output:
     if given["bom"] and not given["csv"]:
         raise InvalidInput(Message("--bom has no meaning without --csv."), Message("Add --csv, or leave --bom out."))
     paths = {name: path for name, path in files.items() if path and path != STDOUT}
-    for path in paths.values():
+    chart = given["chart"]
+    if chart and Path(chart).suffix.lower() not in PICTURES:
+        raise InvalidInput(
+            Message('--chart: "{path}" ends neither in .svg nor in .png.', path=chart), Message("Name it chart.svg.")
+        )
+    for path in (*paths.values(), *([chart] if chart else [])):
         streams.check_writable(path)
-    return Output(form=forms[0] if forms else "text", files=paths, bom=given["bom"], width=_width(given["width"]))
+    return Output(
+        form=forms[0] if forms else "text", files=paths, bom=given["bom"], width=_width(given["width"]), chart=chart
+    )
+
+
+PICTURES = (".svg", ".png")
+
+
+def _write_charts(answer: Answer, path: Path) -> None:
+    """The first chart under the name that was said, the second as NAME-2, and so on."""
+    from gpuwise.render import write_bytes
+    from gpuwise.render.vega import picture
+    from gpuwise.view.page import Chart
+
+    charts = [block for block in answer.page().blocks if isinstance(block, Chart)]
+    if not charts:
+        streams.note(_("The answer has no chart: nothing is written to {path}.").format(path=path))
+    for number, chart in enumerate(charts, 1):
+        target = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        write_bytes(target, picture(chart, path.suffix.lower().removeprefix("."))[1])
+        streams.note(_("Written: {path}").format(path=target))
 
 
 def _width(text: str | None) -> int:

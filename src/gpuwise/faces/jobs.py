@@ -28,7 +28,7 @@ def rank(request: RankRequest, today: date) -> Answer:
         pages=lambda r: ranking_page(r.ranking, r.request, r.fx, r.tested),
         documents=_ranked_document,
         tables=lambda r: candidate_table(
-            r.ranking, r.ranking.candidates, setting(r.ranking, r.fx, r.request.deadline_s)
+            r.ranking, r.ranking.candidates, setting(r.ranking, r.fx, r.request.deadline_s, r.request.price_per)
         ),
         summaries=ranking_summary,
     )

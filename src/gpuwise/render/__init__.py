@@ -13,13 +13,18 @@ NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a file as UTF-8, whole or not at all: a file that was there stays until the new one is complete.
+    """Writes a file as UTF-8: see `write_bytes`."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Writes a file whole or not at all: a file that was there stays until the new one is complete.
 
     Raises InvalidInput where the path cannot be written.
     """
     target = Path(path)
     try:
-        _replace(target, text.encode())
+        _replace(target, content)
     except OSError as error:
         raise InvalidInput(
             Message("cannot write {path}: {why}.", path=str(path), why=error.strerror or str(error)),

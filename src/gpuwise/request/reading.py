@@ -478,6 +478,7 @@ KINDS: dict[str, Kind] = {
     "memory_format": Kind(_choice("memory_format")),
     "feed": Kind(_choice("feed")),
     "sort": Kind(_choice("sort")),
+    "price_per": Kind(_choice("price_per")),
     "column": Kind(_choice("column"), split=True),
     "cost_kind": Kind(_choice("cost_kind")),
     "moment": Kind(units.parse_moment),

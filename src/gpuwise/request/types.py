@@ -30,6 +30,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "prepare_on": ("gpu", "cpu"),
     "skill": ("first-time", "practised"),
     "sort": ("cost", "time", "price", "p_cheapest"),
+    "price_per": ("charged", "hour", "month"),
     "column": ("provider", "gpu", "market", "region", "country", "host", "date"),
     "cost_kind": ("effective", "billed", "list", "contracted"),
     "stage": ("exploring", "growing", "steady"),
@@ -144,6 +145,10 @@ class RankRequest(JobFilters):
     workloads: tuple[str, ...] = about(
         "Built-in names or TOML files; without any, the jobs that --measured names.",
         default=(), show="WORKLOAD", example="painter-heavy", positional=True,
+    )  # fmt: skip
+    price_per: str = about(
+        "What prices are shown for; the bill of the job stands beside them.", kind="price_per", show="TIME",
+        default="charged", group="Output", flags=("--price-per",), example="month",
     )  # fmt: skip
     sort: str = about("What comes first.", kind="sort", show="KEY", default="cost", group="Output", example="time")
     limit: int | None = about(

@@ -26,13 +26,15 @@ UNSCALED = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the cells of one table share. deadline_s: the longest time that was asked for, None if none was."""
+    """What the cells of one table share. deadline_s: the longest time that was asked for, None if none was. price_per:
+    charged, hour or month."""
 
     fx: Fx | None
     workloads: Mapping[str, Workload]
     time_unit: str
     basis: str
     deadline_s: float | None
+    price_per: str = "charged"
 
     @property
     def money(self) -> str:
@@ -53,10 +55,11 @@ def ranked(candidate: Candidate) -> Estimate | None:
     return candidate.cost_share_usd or candidate.cost_usd or candidate.usd_per_million_samples
 
 
-def setting(ranking: Ranking, fx: Fx | None, deadline_s: float | None = None) -> Setting:
+def setting(ranking: Ranking, fx: Fx | None, deadline_s: float | None = None, price_per: str = "charged") -> Setting:
     return Setting(
         fx=fx,
         deadline_s=deadline_s,
+        price_per=price_per,
         workloads={w.name: w for w in ranking.workloads},
         time_unit=figures.time_unit([c.time_s.value for c in shown(ranking) if c.time_s]),
         basis=ranking.basis,
@@ -120,7 +123,9 @@ def _figure_columns(rows: Sequence[Candidate], given: Setting) -> Iterator[Made[
     yield estimate("usd_per_1000_steps", steps.format(money=given.money), "", given.usd_per_unit, hidden=not parts)
     yield estimate("cost_share_usd", _("Share"), *money, hidden=given.basis != "share")
     yield number("p_cheapest", _("P(cheapest)"), _chance, rank=2)
-    yield number("price_usd_per_hour", _("Price"), lambda c: _price(c, given.fx), unit=given.money, rank=2)
+    yield number(
+        "price_usd_per_hour", _("Price"), lambda c: _price(c, given.fx, given.price_per), unit=given.money, rank=2
+    )
     yield number("listed_usd_per_hour", "", lambda c: figures.price(c.offer, given.fx), hidden=True)
     yield column("observed", _("Price seen"), lambda c: offers.seen(c.offer), rank=2)
     yield estimate("break_even_hours_per_month", _("Break-even"), _("h/month"), UNSCALED, rank=5, hidden=not bound)
@@ -177,10 +182,10 @@ def _gpus(candidate: Candidate) -> Cell:
     return replace(offers.gpus(candidate.offer), title=with_semicolons(how))
 
 
-def _price(candidate: Candidate, fx: Fx | None) -> Cell:
+def _price(candidate: Candidate, fx: Fx | None, per: str) -> Cell:
     """What is billed, after tax and agreements; the listed price beside it where it is another one."""
     offer, quotes, used = candidate.offer, candidate.quotes, candidate.price_usd_per_hour
-    cell, listed, notes = figures.price(offer, fx, used), figures.price(offer, fx), []
+    cell, listed, notes = figures.price(offer, fx, used, per), figures.price(offer, fx, per=per), []
     if cell.shown != listed.shown:
         notes.append(_("listed: {price}").format(price=listed.shown))
     if quotes:

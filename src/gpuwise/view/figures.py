@@ -195,27 +195,41 @@ def factor(log_sd: float) -> str:
     return f"×/÷ {written(math.exp(Z80 * abs(log_sd)), '.2f')}"
 
 
-def price(offer: Offer, fx: Fx | None, usd_per_hour: float | None = None) -> Cell:
+def price(offer: Offer, fx: Fx | None, usd_per_hour: float | None = None, per: str = "charged") -> Cell:
     """The price as it is charged: each row names its own unit, so that hours and months are never mixed up.
 
-    usd_per_hour: what is really billed, where it is not the listed price.
+    usd_per_hour: what is really billed, where it is not the listed price. per: charged, or one unit for all rows (hour,
+    month of 730 h), used all the time.
     """
     hourly = offer.price_usd_per_hour if usd_per_hour is None else usd_per_hour
     if hourly is None or not math.isfinite(hourly):
         return unknown(offer.reasons.get("price_usd_per_hour"))
     local = in_currency(hourly, fx)
-    if offer.price_unit == "hour" or (offer.price_unit == "term" and offer.term_h is None):
-        return Cell(shown=_("{price} /h").format(price=exact_number(local, 2)), value=hourly, title=_native(offer))
-    hours = HOURS_PER_MONTH if offer.price_unit == "month" else (offer.term_h or 0)
-    used = (
-        _("{price} an hour if used the whole month")
-        if offer.price_unit == "month"
-        else _("{price} an hour if used all the time")
-    )
-    title = used.format(price=exact_number(float(f"{local:.4g}"), 2))
-    shown = _("{price} /month") if offer.price_unit == "month" else _("{price} /{term}")
+    charged = "hour" if offer.price_unit == "term" and offer.term_h is None else offer.price_unit
+    unit = charged if per == "charged" else per
+    title = _native(offer) if charged == "hour" else _used(charged, local)
+    if unit == "hour":
+        return Cell(
+            shown=_("{price} /h").format(price=exact_number(_rough(local, charged), 2)), value=hourly, title=title
+        )
+    hours = HOURS_PER_MONTH if unit == "month" else (offer.term_h or 0)
+    shown = _("{price} /month") if unit == "month" else _("{price} /{term}")
     shown = shown.format(price=amount(hourly * hours, fx), term=term(offer.term_h or 0))
     return Cell(shown=shown, value=hourly, title=title)
+
+
+def _rough(local: float, charged: str) -> float:
+    """An hour of what is charged by the month is no price that anybody asks: four digits say enough."""
+    return local if charged == "hour" else float(f"{local:.4g}")
+
+
+def _used(charged: str, local: float) -> str:
+    used = (
+        _("{price} an hour if used the whole month")
+        if charged == "month"
+        else _("{price} an hour if used all the time")
+    )
+    return used.format(price=exact_number(_rough(local, charged), 2))
 
 
 def term(hours: float) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from gpuwise.api.owning import Owned
 from gpuwise.estimate import Interval
 from gpuwise.locale import N_, _, with_commas, with_semicolons, words
@@ -18,10 +16,10 @@ from gpuwise.own.ledger import OfLife
 from gpuwise.own.market import BreakEven, by_provider
 from gpuwise.units import HOURS_PER_MONTH, Hours
 from gpuwise.view import figures
-from gpuwise.view.chart import SCHEMA
+from gpuwise.view.flow_chart import flow_chart
 from gpuwise.view.moving import moving_table, unmoved
 from gpuwise.view.owned_words import figure, gpus, option, years
-from gpuwise.view.page import Block, Cell, Chart, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
+from gpuwise.view.page import Block, Cell, Fact, Facts, Made, Page, Table, Text, column, tabulate, word
 from gpuwise.view.teams import teams_blocks
 from gpuwise.view.weighed import figures_table, lead_facts, tornado, weights_table
 
@@ -35,7 +33,7 @@ def _blocks(r: Owned) -> Iterator[Block]:
     yield Text(text=" ".join(filter(None, (in_short(r), _unmoved(r)))), role="answer")
     yield Text(text=_why(r))
     yield options_table(r)
-    yield _flow_chart(r)
+    yield flow_chart(r)
     if left_out := tuple(_refused(r)):
         yield Facts(title=_("Not among them"), facts=left_out)
     if r.first is not None and not r.assembled.case.at_home:
@@ -303,40 +301,6 @@ def _first(r: Owned) -> str:
         share=figures.percent(r.first.busy_fraction), price=figures.amount(r.first.usd_per_gpu_hour, r.fx),
         money=figures.code(r.fx), site=option(str(r.site)),
     )  # fmt: skip
-
-
-def _paid_so_far(one: Outcome) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """By the end of each month, (months + 1,); what servers are then still worth is not taken off."""
-    paid = np.cumsum(one.path_usd)
-    paid[-1] += one.resold_usd
-    return paid
-
-
-def _flow_chart(r: Owned) -> Chart:
-    """What each option has paid by each month, in the middle case."""
-    rows = [
-        {"option": option(one.option), "month": month, "paid": figures.in_currency(float(paid), r.fx) / 1000}
-        for one in r.decision.outcomes.values()
-        for month, paid in enumerate(_paid_so_far(one))
-    ]  # fmt: skip
-    head = _("Paid so far, thousand {money}").format(money=figures.code(r.fx))
-    spec: dict[str, Any] = {
-        "$schema": SCHEMA,
-        "data": {"values": rows},
-        "mark": {"type": "line"},
-        "encoding": {
-            "x": {"field": "month", "type": "quantitative", "title": _("Month")},
-            "y": {"field": "paid", "type": "quantitative", "title": head},
-            "color": {"field": "option", "type": "nominal", "title": None},
-        },
-    }
-    alt = _("Lines of what {n} options have paid by each of {months} months; where two cross, the one breaks even.")
-    return Chart(
-        title=_("Cumulative cash flow, middle case"),
-        alt=alt.format(n=len(r.decision.outcomes), months=r.assembled.case.months),
-        spec=spec,
-        note=_("Without what own servers are still worth at the end."),
-    )
 
 
 # ---- how many, against which price ----

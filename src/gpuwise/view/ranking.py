@@ -35,7 +35,7 @@ OUTCOME_RULES = (
 def ranking_page(ranking: Ranking, request: RankRequest, fx: Fx | None = None, tested: Sequence[Tested] = ()) -> Page:
     """The answer to `rank`. fx: the rate of the currency to show, None for USD. tested: what tests of the same
     situation found."""
-    rows, given = shown(ranking), setting(ranking, fx, request.deadline_s)
+    rows, given = shown(ranking), setting(ranking, fx, request.deadline_s, request.price_per)
     names = with_commas(w.name for w in ranking.workloads)
     page = Page(
         title=_("Where should {workloads} run?").format(workloads=names),

@@ -86,7 +86,7 @@ def _until(as_of: date, stale: date | None = None) -> Fact:
 
 def ranking_summary(r: Ranked) -> Page:
     """Of `rank`: for the first job, the cheapest offer and the next."""
-    given = setting(r.ranking, r.fx, r.request.deadline_s)
+    given = setting(r.ranking, r.fx, r.request.deadline_s, r.request.price_per)
     name = r.ranking.workloads[0].name
     known = {c.offer.id: c for c in (*r.ranking.candidates, *r.ranking.frontier) if c.workload == name}
     order = sorted((c for c in known.values() if _costs(c)), key=_cost)[:2]

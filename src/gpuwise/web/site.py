@@ -93,7 +93,7 @@ def page(
         example=EXAMPLES.get(verb, ""),
         languages=[(code, LANGUAGES.get(code, code), _in_language(verb, said, code)) for code in available()],
         language=language.replace("_", "-"),
-        currencies=_switch(verb, said) if shown else [],
+        switches=tuple(_switches(verb, said)) if shown else (),
         has_charts=answer is not None and any(isinstance(block, Chart) for block in answer.blocks),
         uploads=tuple(_upload(option) for option in uploads(verb).values()) if verb else (),
         sent=query(said),
@@ -178,13 +178,32 @@ def _currencies() -> tuple[str, ...]:
     return ("USD", *sorted(package.rates()))
 
 
-def _switch(verb: str, said: Mapping[str, Sequence[str]]) -> list[tuple[str, str, bool]]:
-    """The same answer in each currency: its code, its address, and whether it is the one that is shown."""
-    if verb not in IN_A_CURRENCY:
-        return []
-    now = said.get("currency", ["USD"])[-1].strip().upper()
-    rest = [pair for pair in query(said) if pair[0] not in ("currency", "rate")]
-    return [(code, f"{verb}?{urlencode([*rest, ('currency', code)])}#answer", code == now) for code in _currencies()]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """The same answer in other words: each of its links has a text, an address, and whether it is what is shown."""
+
+    title: str
+    links: tuple[tuple[str, str, bool], ...]
+
+
+def _switches(verb: str, said: Mapping[str, Sequence[str]]) -> Iterator[Switch]:
+    if verb in IN_A_CURRENCY:
+        codes = {code: code for code in _currencies()}
+        yield Switch(title=_("Currency:"), links=tuple(_links(verb, said, "currency", "USD", codes, gone=("rate",))))
+    if verb == "rank":
+        units = {"charged": _("as charged"), "hour": _("an hour"), "month": _("a month")}
+        yield Switch(title=_("Prices:"), links=tuple(_links(verb, said, "price-per", "charged", units)))
+
+
+def _links(
+    verb: str, said: Mapping[str, Sequence[str]], option: str, usual: str, values: Mapping[str, str],
+    gone: tuple[str, ...] = (),
+) -> Iterator[tuple[str, str, bool]]:  # fmt: skip
+    """gone: options that have no meaning for another value."""
+    now = said.get(option, [usual])[-1].strip().casefold()
+    rest = [pair for pair in query(said) if pair[0] not in (option, *gone)]
+    for value, text in values.items():
+        yield text, f"{verb}?{urlencode([*rest, (option, value)])}#answer", value.casefold() == now
 
 
 def _upload(option: Option) -> Field:
