@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip -qq --disable-pip-version-check install
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench accuracy docs data fit picture clean
+.PHONY: help run test check bench accuracy docs data fit messages picture clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ data: $(VENV)/core ## rebuild the bundled tables from ../shared/data
 
 fit: $(VENV)/test ## fit the shipped predictor anew, from the bundled tables
 	@$(BIN)/python -m benchmarks.fit $(ARGS)
+
+messages: $(VENV)/core ## bring the translations up to date with the texts of the source
+	@$(BIN)/python -m tools.messages update
 
 picture: $(VENV)/core ## draw the picture in the README anew
 	@$(BIN)/python docs/picture.py
