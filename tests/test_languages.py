@@ -206,12 +206,13 @@ ASKED = {
     "list": ["data", "list", "--by", "provider,gpu", "--limit", "9"],
     "show": ["data", "show", "vast"],
     "check": ["data", "check"],
+    "ready": ["check"],
     "runs": ["runs", "list"],
     "wrong option": ["rank", "--nonsense"],
     "wrong name": ["explain", "painter-hevy"],
 }
 """Verbs without a day take no --as-of."""
-DAYLESS = {"describe", "accuracy", "runs", "check", "wrong option", "exit"}
+DAYLESS = {"describe", "ready", "accuracy", "runs", "check", "wrong option", "exit"}
 
 
 def accented(text: str) -> str:
