@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po
-from tools.messages import LOCALE, PACKAGE, Unreadable, extract, main, missing, updated, write
+from tools.messages import DATA, LOCALE, PACKAGE, Unreadable, extract, main, missing, updated, write
 
 from gpuwise import locale
 from gpuwise.cli.help import QUESTIONS
@@ -181,7 +181,8 @@ def test_a_text_that_nobody_can_follow_is_refused(tmp_path: Path) -> None:
 def extracted(folder: Path, source: str) -> set[Any]:
     (folder / "data").mkdir()
     (folder / "data" / "workloads.toml").write_text("", encoding="utf-8")
-    shutil.copy(PACKAGE / "data" / "services.csv", folder / "data")
+    for name in DATA:
+        shutil.copy(PACKAGE / "data" / name, folder / "data")
     (folder / "code.py").write_text(source, encoding="utf-8")
     return {m.id for m in extract(folder) if m.id and any(file == "code.py" for file, _line in m.locations)}
 
@@ -201,17 +202,20 @@ ASKED = {
     "explain several": ["explain", "painter-heavy", "--on", "A100-80GB:2"],
     "describe": ["describe", "gpt"],
     "own": ["own", "--demand", "40 GPUs", "--gpu", "H100-SXM", "--country", "US"],
-    "exit": ["exit", "--services", "S3,SageMaker,EC2,TPU,Glacier"],
+    "exit": ["exit", "USAGE", "--moving-cost", "40000USD", "--data-size", "100TB", "--country", "US"],
+    "services": ["exit", "--services", "S3,SageMaker,EC2,TPU,Glacier"],
+    "bill": ["bill", "EVENTS"],
     "accuracy": ["accuracy", "--by", "family"],
     "list": ["data", "list", "--by", "provider,gpu", "--limit", "9"],
     "show": ["data", "show", "vast"],
     "check": ["data", "check"],
+    "ready": ["check"],
     "runs": ["runs", "list"],
     "wrong option": ["rank", "--nonsense"],
     "wrong name": ["explain", "painter-hevy"],
 }
 """Verbs without a day take no --as-of."""
-DAYLESS = {"describe", "accuracy", "runs", "check", "wrong option", "exit"}
+DAYLESS = {"describe", "ready", "accuracy", "runs", "check", "wrong option", "services", "bill"}
 
 
 def accented(text: str) -> str:
@@ -265,6 +269,19 @@ def english(text: str, quoted: set[str]) -> list[str]:
     return [run for run in ENGLISH.findall(shown) if not set(threes(run)) <= quoted]
 
 
+SHOWN = re.compile(r":caption: (usage\.csv|events\.toml)\n\n(.*?)```", re.DOTALL)
+
+
+def files(folder: Path) -> dict[str, str]:
+    """The files of the how-to pages on bills, by the word that stands for them."""
+    words = {"usage.csv": "USAGE", "events.toml": "EVENTS"}
+    for page in ("leave-the-cloud.md", "read-a-bill.md"):
+        text = (PACKAGE.parent.parent / "docs" / "how-to" / page).read_text(encoding="utf-8")
+        for name, body in SHOWN.findall(text):
+            (folder / name).write_text(body, encoding="utf-8")
+    return {word: str(folder / name) for name, word in words.items()}
+
+
 def run(arguments: list[str]) -> int:
     return contextvars.copy_context().run(_run, arguments, Session())
 
@@ -276,7 +293,8 @@ def test_no_verb_says_an_english_sentence_in_another_language(
 ) -> None:
     day = [] if asked in DAYLESS else TODAY
     page = [] if asked.startswith("wrong") else ["--html", str(tmp_path / "page.html")]
-    run([*ASKED[asked], *day, *page, "--lang", "eo", "--width", "500"])
+    there = files(tmp_path)
+    run([*(there.get(word, word) for word in ASKED[asked]), *day, *page, "--lang", "eo", "--width", "500"])
     said = capsys.readouterr()
     assert english(said.out + said.err, quoted) == []
     if page and not asked.startswith("wrong"):

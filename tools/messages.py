@@ -30,7 +30,7 @@ MARKS = {"N_": 1, "Message": 1, "about": 1, "ngettext": 2}
 LOOKUPS = {"_": 1, "gettext": 1}
 """Calls that translate: what they are given is a text, or the name of one that is marked elsewhere."""
 WIDTH = 118
-DATA = {"services.csv": ("gives", "replacement", "note")}
+DATA = {"services.csv": ("gives", "replacement", "note"), "waivers.csv": ("condition",)}
 """Columns of the bundled tables whose words are shown as they stand."""
 Named = dict[str, list[ast.expr]]
 

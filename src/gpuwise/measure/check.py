@@ -40,7 +40,9 @@ LEAST_FREE_GIB: Gib = 8.0
 INSTALLING_S: Mapping[str, Seconds] = {"framework": 91.0, "packages": 6.0}
 """Seconds of pip for torch with torchvision (CUDA build, 5,573 MB) and for the packages of the extra: wall time in
 November 2026 on two cores of an AMD EPYC near a mirror. A slow line takes longer."""
-WHERE = "installing times as measured on two cores of an AMD EPYC with a fast line, November 2026"
+WHERE = Message("installing times as measured on two cores of an AMD EPYC with a fast line, November 2026").template
+FIRST_STEP = Message("the first step as measured here").template
+HERE = Message("measured here").template
 
 PACKAGES = ("nvidia-ml-py", "psutil", "simplejpeg", "opencv-python-headless", "Pillow")
 
@@ -204,7 +206,7 @@ def _preparation(items: Sequence[Item], step: FirstStep) -> tuple[Seconds | None
     if step.total_s is None and "framework" not in lacking:
         return None, f"the first step was not reached: {step.failure}"
     known = sum(INSTALLING_S[name] for name in lacking)
-    return known + (step.total_s or 0.0), f"{WHERE}; the first step as measured here" if lacking else "measured here"
+    return known + (step.total_s or 0.0), f"{WHERE}; {FIRST_STEP}" if lacking else HERE
 
 
 _NO_TIME = frozenset({"shared memory", "free space"})

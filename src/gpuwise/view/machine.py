@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuwise.locale import _, with_commas, words
+from gpuwise.locale import N_, _, with_commas, with_semicolons, words
 from gpuwise.measure.ceilings import Ceilings, Probe
 from gpuwise.measure.check import Checked, Item
 from gpuwise.measure.host import explained
@@ -87,7 +87,7 @@ def check_page(found: Checked) -> Page:
 
 
 def _in_short(found: Checked) -> str:
-    missing = with_commas(item.name for item in found.missing)
+    missing = with_commas(_item(item.name) for item in found.missing)
     mark = readiness(found.ready)
     if missing:
         return _("{mark}: {missing} would have to be mended.").format(mark=mark, missing=missing)
@@ -98,7 +98,7 @@ def _in_short(found: Checked) -> str:
 
 def _items(found: Checked) -> Table:
     columns: list[Made[Item]] = [
-        column("name", _("What"), lambda item: word(item.name)),
+        column("name", _("What"), lambda item: Cell(shown=_item(item.name), value=item.name)),
         column("state", _("State"), lambda item: word(state(item.state))),
         column("found", _("Found"), lambda item: word(item.found)),
         column("message", _("What that means"), lambda item: word(_meaning(item)), rank=1),
@@ -106,8 +106,32 @@ def _items(found: Checked) -> Table:
     return tabulate(_("Looked at"), columns, found.items)
 
 
+ITEMS = {
+    "accelerator": N_("accelerator"),
+    "driver": N_("driver"),
+    "framework": N_("framework"),
+    "device": N_("device"),
+    "container runtime": N_("container runtime"),
+    "container toolkit": N_("container toolkit"),
+    "shared memory": N_("shared memory"),
+    "storage": N_("storage"),
+    "free space": N_("free space"),
+    "packages": N_("packages"),
+}
+"""What is looked at; CUDA and CPUs are called so in every language."""
+
+
+def _item(name: str) -> str:
+    return _(ITEMS.get(name, name))
+
+
 def _meaning(item: Item) -> str:
     return _(". ").join(words(text).rstrip(".。") for text in (item.message, item.fix) if text)
+
+
+def _preparing(why: str) -> str:
+    """Where the time to prepare comes from: sentences of a record, which keeps them in English."""
+    return with_semicolons(_(each) for each in why.split("; "))
 
 
 def _times(found: Checked) -> Facts:
@@ -121,7 +145,7 @@ def _durations(found: Checked) -> Iterator[Fact]:
             parts.append(f"{label} {figures.seconds(value)}")
     named = (
         ("first_step_s", _("First step, in a fresh process"), found.first_step_s, with_commas(parts)),
-        ("preparation_s", _("Preparation"), found.preparation_s, found.reasons.get("preparation_s", "")),
+        ("preparation_s", _("Preparation"), found.preparation_s, _preparing(found.reasons.get("preparation_s", ""))),
     )
     for name, label, value, why in named:
         if value is None:

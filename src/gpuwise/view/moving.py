@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuwise.api.moving import CUT_OVER_H, Moved, Open
-from gpuwise.locale import _, with_semicolons, words
+from gpuwise.locale import _, with_colon, with_semicolons, words
 from gpuwise.model import Fx
 from gpuwise.own.gravity import Way
 from gpuwise.view import figures
@@ -68,7 +68,7 @@ def _cold(found: Moved, fx: Fx | None) -> Iterator[str]:
 
 def _way(way: Way) -> str:
     kinds = {"internet": _("over the internet"), "waiver": _("with a waiver"), "link": _("over a private line")}
-    return ": ".join(filter(None, (kinds[way.kind], way.name)))
+    return with_colon(kinds[way.kind], way.name) if way.name else kinds[way.kind]
 
 
 def _cost(way: Way, fx: Fx | None) -> Cell:
@@ -86,4 +86,4 @@ def _days(way: Way) -> Cell:
 def _condition(row: Open) -> str:
     """What must be kept to; why the way does not count, or has no price."""
     why = [words(one) for one in (row.why_not, row.way.reason) if one is not None]
-    return with_semicolons(filter(None, (row.way.condition, *why)))
+    return with_semicolons(filter(None, (_(row.way.condition), *why)))
