@@ -152,7 +152,7 @@ def test_every_chart_can_be_drawn_still(h100):
 def test_a_point_shows_where_an_option_breaks_even():
     answer = faces.own(parse(OwnRequest, {"demand": "40 GPUs", "gpu": "H100-SXM", "provider": "aws"}), today=DAY)
     (drawn,) = (b for b in answer.page().blocks if isinstance(b, Chart) and "cash flow" in b.title)
-    lines, points = (layer["data"]["values"] for layer in drawn.spec["layer"])
+    lines, points = drawn.spec["data"]["values"], drawn.spec["layer"][1]["data"]["values"]
     options = answer.result.decision.outcomes
     assert sorted(point["month"] for point in points) == sorted(
         one.payback_months for one in options.values() if one.payback_months is not None

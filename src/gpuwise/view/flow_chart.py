@@ -48,11 +48,12 @@ def _even(r: Owned, one: Outcome, paid: NDArray[np.float64]) -> dict[str, Any]:
 def _spec(rows: Rows, even: Rows, head: str) -> dict[str, Any]:
     tooltip = [{"field": "option", "title": _("Option")}, {"field": "month", "title": _("Month"), "format": ".1f"},
                {"field": "paid", "title": head, "format": ",.0f"}]  # fmt: skip
-    lines = {"data": {"values": rows}, "mark": {"type": "line"}}
+    lines = {"mark": {"type": "line"}}
     points = {"data": {"values": even}, "mark": {"type": "point", "filled": True, "size": 80},
               "encoding": {"tooltip": tooltip}}  # fmt: skip
     return {
         "$schema": SCHEMA,
+        "data": {"values": rows},
         "encoding": {
             "x": {"field": "month", "type": "quantitative", "title": _("Month"), "axis": {"tickCount": 10}},
             "y": {"field": "paid", "type": "quantitative", "title": head, "axis": {"tickCount": 8, "format": ",~r"}},
