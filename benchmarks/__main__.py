@@ -18,7 +18,7 @@ PARTS = {
     "paintings": "made paintings: what colours tell of them, and what a network learns",
     "memory_counts": "counted memory against the real allocator",
     "prediction": "the predictor alone: platforms, conditioning, memory",
-    "serving": "the server under load: requests a second, P95, memory, first paint",
+    "serving": "the server: requests a second and waiting with 50 clients, memory, first paint",
     "verdicts": "verdicts on constructed jobs with a known truth",
 }
 

@@ -11,7 +11,9 @@ from itertools import chain
 from pathlib import Path
 
 from gpuwise import request
+from gpuwise.cli.help import COMMANDS
 from gpuwise.cli.output import output_options
+from gpuwise.cli.serve import server_options
 from gpuwise.predict.accuracy import ABOUT, PUBLISHED
 from gpuwise.predict.tested import Table
 from gpuwise.render.data import markdown
@@ -43,7 +45,7 @@ How values are written, for every command:
 
 
 def commands_page() -> str:
-    parts = (*(_section(verb) for verb in VERBS), _output_section())
+    parts = (*(_section(verb) for verb in VERBS), _server_section(), _output_section())
     return "\n".join([HEAD, *chain.from_iterable(parts)]).rstrip() + "\n"
 
 
@@ -64,6 +66,14 @@ def _section(verb: str) -> Iterator[str]:
             )
             yield from ("", head[0], "", *head[1:])
             yield from (f"| `{o.spelled}` | {_meaning(o)} | {_default(o)} | `{_example(o)}` |" for o in rows)
+    yield ""
+
+
+def _server_section() -> Iterator[str]:
+    yield from ("## serve", "", COMMANDS["serve"], "", "```text", "gpuwise serve [OPTIONS]", "```", "")
+    yield from ("[How to](../how-to/serve.md).", "", "| option | meaning |", "| --- | --- |")
+    for option in server_options():
+        yield f"| `{option.opts[0]}{'' if option.is_flag else f' {option.metavar}'}` | {option.help} |"
     yield ""
 
 
