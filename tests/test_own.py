@@ -282,6 +282,14 @@ def test_no_resale_makes_owning_dearer():
     assert lost.decision.outcomes["office"].usd_per_gpu_hour.p50 > kept.decision.outcomes["office"].usd_per_gpu_hour.p50
 
 
+@pytest.mark.parametrize("said", [{"horizon": "6mo"}, {"horizon": "1y", "set": ["lead_weeks=60"]}])
+def test_servers_that_come_after_the_horizon_are_no_fault_and_the_first_pays_at_no_price(said):
+    found = answer(**AWS, **said)
+    assert found.first is None
+    assert all(fleet.busy_fraction is None or 0 <= fleet.busy_fraction <= 1 for fleet in found.fleets)
+    assert faces.own(asked(**AWS, **said), today=DAY).page().blocks
+
+
 def test_a_figure_that_nobody_uses_is_named_with_the_nearest():
     with pytest.raises(UnknownName, match="life_year") as caught:
         answer(**AWS, set=["life_year=3"])

@@ -73,8 +73,8 @@ def _fleet(case: Case, site: str, number: int, drawn: Drawn, lived: World) -> Fl
         gpus=number * case.accelerators,
         present_usd=present,
         owned_fraction=float(work / lived.demand_gpu_h.sum()),
-        busy_fraction=float(work / room),
-        last_fraction=float((work - less) / (room / number)),
+        busy_fraction=float(work / room) if room else None,
+        last_fraction=float((work - less) / (room / number)) if room else None,
     )
 
 
@@ -86,12 +86,15 @@ class First:
     usd_per_gpu_hour: UsdPerHour
 
 
-def first(case: Case, site: str) -> First:
-    """A year's cost over the hours that it would work, and the energy of one: the break-even price at that use."""
+def first(case: Case, site: str) -> First | None:
+    """A year's cost over the hours that it would work, and the energy of one: the break-even price at that use. None
+    where no server works within the horizon."""
     middle = case.figures.middle()
     one = _fleet(case, site, 1, middle, world(case, middle))
     server = asset(case, middle, site, alone=True)
-    busy = float(one.busy_fraction or 0.0)
+    busy = one.busy_fraction
+    if not busy:
+        return None
     hourly = own_usd_per_gpu_hour(server, middle["discount_fraction"], busy)
     billed = float(np.squeeze(hourly)) * (1 - float(middle["idle_billed_fraction"][0, 0]))
     return First(busy_fraction=busy, usd_per_gpu_hour=billed)
